@@ -1,0 +1,19 @@
+"""Settings of the approvals app."""
+
+from __future__ import annotations
+
+from statestore.conf import Setting, declare, read_seconds
+
+declare(
+    Setting(
+        name="KAMPONG_APPROVAL_TTL",
+        default=7 * 24 * 3600.0,
+        read=read_seconds,
+        help="How long a pending approval can be decided, in seconds (7 days).",
+    ),
+    Setting(
+        name="KAMPONG_CLI_USER",
+        default="",
+        help="The Django user under whose policy commands decide; `--as` overrides it.",
+    ),
+)

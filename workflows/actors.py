@@ -1,0 +1,26 @@
+"""Who acts. Every door that changes state is given an Actor; nobody reads one from a request body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Surface: TypeAlias = Literal["admin", "api", "slack", "cli", "rule", "system", "webhook"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor:
+    """`label` is the readable name that stays when the user is deleted; `user_id` is the Django user, if there is one.
+
+    `detail` keeps what else identifies the actor: at the command line the operating system's user and host.
+    """
+
+    label: str
+    surface: Surface
+    user_id: int | None = None
+    detail: str = ""
+
+
+def system(what: str) -> Actor:
+    """The product itself: the sweeper, the recovery, a rule."""
+    return Actor(label=what, surface="system")

@@ -1,0 +1,83 @@
+"""Settings of the workflows app."""
+
+from __future__ import annotations
+
+from statestore.conf import Setting, declare, read_bool, read_list, read_positive_int, read_seconds
+
+declare(
+    Setting(
+        name="KAMPONG_SPECS",
+        default=[],
+        read=read_list,
+        help="Spec files and folders to serve, separated by colons or commas.",
+    ),
+    Setting(
+        name="KAMPONG_LEASE_SECONDS",
+        default=60.0,
+        read=read_seconds,
+        help="How long a worker's hold on a run lasts without renewal; at least three times the SQLite busy timeout.",
+    ),
+    Setting(
+        name="KAMPONG_HEARTBEAT_SECONDS",
+        default=10.0,
+        read=read_seconds,
+        help="How often a process renews the leases of its runs; at most a third of the lease.",
+    ),
+    Setting(
+        name="KAMPONG_WORKERS",
+        default=2,
+        read=read_positive_int,
+        help="Worker threads that `serve` and `worker` start.",
+    ),
+    Setting(
+        name="KAMPONG_POLL_SECONDS",
+        default=0.1,
+        read=read_seconds,
+        help="How often an idle worker looks for work.",
+    ),
+    Setting(
+        name="KAMPONG_RECOVER_SECONDS",
+        default=5.0,
+        read=read_seconds,
+        help="How often a worker process looks for lost runs and forgotten tasks.",
+    ),
+    Setting(
+        name="KAMPONG_DRAIN_SECONDS",
+        default=30.0,
+        read=read_seconds,
+        help="How long SIGTERM waits for running steps before the process ends.",
+    ),
+    Setting(
+        name="KAMPONG_TOOL_TIMEOUT",
+        default=30.0,
+        read=read_seconds,
+        help="Total time limit of one tool call, in seconds.",
+    ),
+    Setting(
+        name="KAMPONG_PRIVATE_ADDRESSES",
+        default=["*"],
+        read=read_list,
+        help="Private hosts that tools may call: `*` for all but link-local, or a list of host names and addresses.",
+    ),
+    Setting(
+        name="KAMPONG_OPENAI_API_URL",
+        default="https://api.openai.com/v1",
+        help="Base address of OpenAI's API; tests point it at a local server.",
+    ),
+    Setting(
+        name="KAMPONG_ANTHROPIC_API_URL",
+        default="https://api.anthropic.com",
+        help="Base address of Anthropic's API; tests point it at a local server.",
+    ),
+    Setting(
+        name="KAMPONG_OPENROUTER_API_URL",
+        default="https://openrouter.ai/api/v1",
+        help="Base address of OpenRouter's API; tests point it at a local server.",
+    ),
+    Setting(
+        name="KAMPONG_PRODUCTION",
+        default=False,
+        read=read_bool,
+        help="Turns the checks for a public deployment into errors.",
+    ),
+)

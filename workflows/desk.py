@@ -1,0 +1,65 @@
+"""How a pause crosses from the driver (floor 2) to the approvals app (floor 3), without an import upward.
+
+`approvals` registers the one implementation in its `AppConfig.ready`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from workflows.actors import Actor
+from workflows.engine.effects import Decision, Pause
+
+if TYPE_CHECKING:
+    from workflows.models import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """A person has to decide."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decided:
+    """A rule or a checker decided at once: no record, no pause."""
+
+    decision: Decision
+
+
+Consideration: TypeAlias = Ask | Decided
+
+
+class Desk(Protocol):
+    """The approvals side of a run."""
+
+    def consider(self, run: Run, pause: Pause) -> Consideration:
+        """Called outside any transaction, before a pause is stored: rules and checkers may be slow."""
+
+    def open(self, run: Run, pause: Pause) -> str:
+        """Store the record and the request and answer the key. Called inside the driver's transaction."""
+
+    def outputs(self, run: Run) -> dict[str, Any] | None:
+        """`{"outputs": ..., "without_output": [...]}` of a waiting run, which live in its record; None if it is gone."""
+
+    def on_cancel(self, run: Run, actor: Actor, reason: str) -> dict[str, Any] | None:
+        """Claim the waiting run's record inside the canceller's transaction; its value, or None when it is gone."""
+
+    def note(self, act: str, run: Run, actor: Actor, reason: str) -> None:
+        """Write the audit entry of an act on a run (`cancel`, `retry`, `give_up`), inside the caller's transaction."""
+
+
+_desk: Desk | None = None
+
+
+def register(desk: Desk) -> None:
+    """Make this the desk that the driver and the services use."""
+    global _desk
+    _desk = desk
+
+
+def desk() -> Desk:
+    """The registered desk; RuntimeError when the approvals app is not installed."""
+    if _desk is None:
+        raise RuntimeError("No desk is registered: add 'approvals' to INSTALLED_APPS.")
+    return _desk

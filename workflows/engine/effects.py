@@ -1,0 +1,237 @@
+"""What the engine asks for. It yields one of these and is sent the outcome named beside it.
+
+The engine does no I/O: it knows no clock, network, database or environment. The driver (floor 2) performs effects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from workflows.engine.values import Json, MaybeJson, Outputs
+
+Phase: TypeAlias = Literal["before", "after"]
+PauseKind: TypeAlias = Literal["tool", "approval", "guardrail"]
+
+
+# Expressions and patterns ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluate:
+    """Evaluate JSONata sources one after the other under one shared limit. Outcome: Evaluated | ExpressionFailed."""
+
+    sources: tuple[str, ...]
+    scope: Mapping[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluated:
+    """One value a source, NOTHING where the source selects nothing."""
+
+    values: tuple[MaybeJson, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpressionFailed:
+    """`index` says which source; `position` is JSONata's character offset, when known."""
+
+    index: int
+    reason: str
+    position: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchPatterns:
+    """Search ECMAScript patterns in texts, guarded like expressions. Outcome: Matched | ExpressionFailed."""
+
+    pairs: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Matched:
+    """Whether each pair's pattern occurs in its text."""
+
+    found: tuple[bool, ...]
+
+
+# Environment -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadEnvironment:
+    """Outcome: a mapping from each name to its text, None where it is unset or empty."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fingerprint:
+    """Outcome: a mapping from each name to a keyed HMAC of its present value (hex), `unset` where there is none.
+
+    For the digest of a tool's url (design 6): a switched host is noticed, the value is not learned.
+    """
+
+    names: tuple[str, ...]
+
+
+# Model -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskModel:
+    """One model call. Outcome: ModelText | ModelGate | ModelObject | ModelMalformed | ModelFailed.
+
+    `want` says which of the first three; `structure` is the reduced JSON Schema for `object` (engine semantics 6.1).
+    `model` and `temperature` are given only when the step sets them.
+    """
+
+    step: str
+    index: int
+    system: str
+    prompt: str
+    want: Literal["text", "gate", "object"]
+    structure: Json | None = None
+    model: str | None = None
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelText:
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelGate:
+    """`result` is whatever the model gave; `confidence` None when the client returned none."""
+
+    result: Json
+    confidence: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelObject:
+    """The answer to judge; NOTHING when there was none."""
+
+    value: MaybeJson
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelMalformed:
+    """The client says that the answer broke the requested structure; it counts as an answer with these problems."""
+
+    problems: tuple[str, ...]
+    raw: MaybeJson
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelFailed:
+    error: str
+
+
+# Tools -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class HttpCall:
+    """A request with every reference resolved; it holds secrets and must never be stored, logged or shown.
+
+    `approved` is true when a person (or rule) said yes to it: then no redirect is followed.
+    """
+
+    tool: str
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes | None
+    mode: Literal["json", "text", "bytes"] = "json"
+    extract: str | None = None
+    failure_when: tuple[Json, ...] = ()
+    retry: Json | None = None
+    pace: Json | None = None
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    approved: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallTool:
+    """Outcome: ToolOutput | ToolFailed."""
+
+    step: str
+    index: int
+    tool: str
+    call: HttpCall = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolOutput:
+    value: MaybeJson
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolFailed:
+    """`error` is the whole message, redacted. `failure` is the class of engine semantics 14.5."""
+
+    error: str
+    failure: Literal["rate_limit", "auth", "timeout", "http", "failure_when", "build"] = "http"
+    retryable: bool = False
+
+
+# People ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """A person's or a rule's answer, with what it was given for (`step_index` to `digest`).
+
+    `key`, `by`, `at` (RFC 3339) and `surface` are for the reader; the engine looks only at the rest.
+    """
+
+    approved: bool
+    reason: str | None
+    step_index: int
+    kind: PauseKind
+    tool: str | None
+    digest: str
+    key: str | None = None
+    by: str | None = None
+    at: str | None = None
+    surface: str | None = None
+    reopens: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pause:
+    """The engine cannot go on without a person.
+
+    `action` is what the decider is shown: for kind `tool` the rendered action with `${NAME}` kept, for an approval
+    step None (the message is `reason`), for the guardrail the step's output. `digest` is `1:<hex>` (design 6).
+    `differs_from` is set when a decision was given for something else than what would run now: the decision that no
+    longer fits, with `what_differs` in words (design 3.3).
+    """
+
+    step_index: int
+    step: str
+    phase: Phase
+    kind: PauseKind
+    reason: str
+    tool: str | None
+    action: Json | None
+    digest: str
+    outputs: Outputs
+    differs_from: Decision | None = None
+    what_differs: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskPerson:
+    """Outcome: a Decision, when one is there at once (a prompt, a rule). Otherwise the driver stores the pause and
+    closes the generator; the run goes on in a fresh generator with `Situation.decision`."""
+
+    pause: Pause
+
+
+Effect: TypeAlias = Evaluate | MatchPatterns | ReadEnvironment | Fingerprint | AskModel | CallTool | AskPerson
+#: Effects whose performance leaves the process: the driver commits an attempt row before each.
+OUTSIDE: tuple[type, ...] = (AskModel, CallTool)

@@ -1,0 +1,78 @@
+"""What the engine reports: facts, in order (engine semantics 2.3).
+
+`AwaitingApproval`, `Cancelled`, `Expired` and `Interrupted` are never yielded by the engine; the driver and the
+services write them into the same numbered sequence.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from workflows.engine.values import Json, MaybeJson
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepStarted:
+    step: str
+    index: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepCompleted:
+    """`index` is the step's position; `replayed` marks an output that an earlier run of the chain produced."""
+
+    step: str
+    index: int
+    output: MaybeJson
+    confidence: float | None = None
+    replayed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class AwaitingApproval:
+    step: str
+    kind: str
+    reason: str
+    tool: str | None = None
+    key: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completed:
+    """`output` maps step names to outputs; steps without a value are left out."""
+
+    output: dict[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rejected:
+    step: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failed:
+    error: str
+    step: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cancelled:
+    error: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expired:
+    error: str
+    step: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interrupted:
+    error: str
+    step: str | None = None
+
+
+EngineEvent: TypeAlias = StepStarted | StepCompleted | Completed | Rejected | Failed
+Event: TypeAlias = EngineEvent | AwaitingApproval | Cancelled | Expired | Interrupted
