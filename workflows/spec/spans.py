@@ -1,0 +1,56 @@
+"""Splits a text into literal parts and the expressions between `{{` and `}}` (format 16.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+_QUOTES = "\"'`"
+
+
+@dataclass(frozen=True)
+class Span:
+    """The source between the braces, blanks kept. `line` is its opening line in the text, from 1."""
+
+    source: str
+    line: int = field(default=1, compare=False, kw_only=True)
+
+
+def parse(text: str) -> tuple[str | Span, ...]:
+    """The parts of a text in order, literals joined; text behind a `{{` that never closes is literal."""
+    parts: list[str | Span] = []
+    done = 0
+    while True:
+        opening = text.find("{{", done)
+        closing = -1 if opening < 0 else _closing(text, opening + 2)
+        if closing < 0:
+            break
+        if opening > done:
+            parts.append(text[done:opening])
+        parts.append(Span(text[opening + 2 : closing], line=text.count("\n", 0, opening) + 1))
+        done = closing + 2
+    if done < len(text):
+        parts.append(text[done:])
+    return tuple(parts)
+
+
+def _closing(text: str, start: int) -> int:
+    """Where the `}}` that ends the span stands, -1 when the text ends first."""
+    depth, quote, at = 0, "", start
+    while at < len(text):
+        char = text[at]
+        if quote:
+            if char == "\\" and quote != "`":
+                at += 1
+            elif char == quote:
+                quote = ""
+        elif char in _QUOTES:
+            quote = char
+        elif char == "{":
+            depth += 1
+        elif char == "}":
+            if depth:
+                depth -= 1
+            elif text.startswith("}}", at):
+                return at
+        at += 1
+    return -1
