@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -67,19 +67,19 @@ def _without_fraction(text: str) -> str:
 
 def dumps(value: Json) -> str:
     """Compact JSON text, keys in the order they were written. Mapping entries holding nothing are left out."""
-    if _is_ready(value):
-        return _READY.encode(value)
-    return "".join(_pieces(value, _in_order))
+    return _READY.encode(value) if _is_ready(value) else _written(value, _in_order)
 
 
 def canonical(value: Json) -> str:
     """Compact JSON text with the keys of every mapping sorted: equal values give equal text."""
-    return "".join(_pieces(value, _sorted))
+    return _READY_SORTED.encode(value) if _is_ready(value) else _written(value, _sorted)
 
 
 def dumps_pretty(value: Json) -> str:
     """JSON text indented by two blanks, for people."""
-    return "".join(_indented(value, "\n"))
+    pieces: list[str] = []
+    _write_pretty(value, pieces.append, "\n")
+    return "".join(pieces)
 
 
 def as_text(value: Json) -> str:
@@ -87,18 +87,38 @@ def as_text(value: Json) -> str:
     return value if isinstance(value, str) else dumps(value)
 
 
-#: For values that hold no float and no nothing: there the standard encoder is right, and fast.
+#: Right, and fast, for values without nothing and without fractions that ECMAScript prints in another way than Python.
 _READY = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False)
+_READY_SORTED = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False, sort_keys=True)
 _Entries = Iterable[tuple[str, Json]]
 
 
+def _written(value: Json, entries: Callable[[Mapping[Any, Json]], _Entries]) -> str:
+    pieces: list[str] = []
+    _write(value, pieces.append, entries)
+    return "".join(pieces)
+
+
 def _is_ready(value: Json) -> bool:
+    """Whether the standard encoder prints the value as we do. Written for speed, as it looks at every value."""
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return True
     if kind is dict:
-        return all(type(key) is str for key in value) and all(map(_is_ready, value.values()))
-    return kind is list and all(map(_is_ready, value))
+        for key, item in value.items():
+            if type(key) is not str:
+                return False
+            kind = type(item)
+            if kind is not str and kind is not int and not _is_ready(item):
+                return False
+        return True
+    if kind is list:
+        for item in value:
+            kind = type(item)
+            if kind is not str and kind is not int and not _is_ready(item):
+                return False
+        return True
+    if kind is float:
+        return 1e-4 <= abs(value) < 1e15 and not value.is_integer()
+    return kind is str or kind is int or kind is bool or value is None
 
 
 def _scalar(value: Json) -> str | None:
@@ -128,45 +148,45 @@ def _sorted(value: Mapping[Any, Json]) -> _Entries:
     return sorted(_in_order(value), key=lambda entry: entry[0])
 
 
-def _pieces(value: Json, entries: Callable[[Mapping[Any, Json]], _Entries]) -> Iterator[str]:
+def _write(value: Json, write: Callable[[str], None], entries: Callable[[Mapping[Any, Json]], _Entries]) -> None:
     scalar = _scalar(value)
     if scalar is not None:
-        yield scalar
+        write(scalar)
     elif isinstance(value, Mapping):
         mark = "{"
         for key, item in entries(value):
-            yield f"{mark}{encode_basestring(key)}:"
-            yield from _pieces(item, entries)
+            write(f"{mark}{encode_basestring(key)}:")
+            _write(item, write, entries)
             mark = ","
-        yield "{}" if mark == "{" else "}"
+        write("{}" if mark == "{" else "}")
     else:
         mark = "["
         for item in value:
-            yield mark
-            yield from _pieces(item, entries)
+            write(mark)
+            _write(item, write, entries)
             mark = ","
-        yield "[]" if mark == "[" else "]"
+        write("[]" if mark == "[" else "]")
 
 
-def _indented(value: Json, line: str) -> Iterator[str]:
+def _write_pretty(value: Json, write: Callable[[str], None], line: str) -> None:
     scalar = _scalar(value)
     deeper = line + "  "
     if scalar is not None:
-        yield scalar
+        write(scalar)
     elif isinstance(value, Mapping):
         mark = "{"
         for key, item in _in_order(value):
-            yield f"{mark}{deeper}{encode_basestring(key)}: "
-            yield from _indented(item, deeper)
+            write(f"{mark}{deeper}{encode_basestring(key)}: ")
+            _write_pretty(item, write, deeper)
             mark = ","
-        yield "{}" if mark == "{" else line + "}"
+        write("{}" if mark == "{" else line + "}")
     else:
         mark = "["
         for item in value:
-            yield mark + deeper
-            yield from _indented(item, deeper)
+            write(mark + deeper)
+            _write_pretty(item, write, deeper)
             mark = ","
-        yield "[]" if mark == "[" else line + "]"
+        write("[]" if mark == "[" else line + "]")
 
 
 # In ----------------------------------------------------------------------------------------------------------
@@ -193,14 +213,15 @@ def _constant(name: str) -> Json:
     raise NotJson("", f"not JSON: {name} is not a JSON number")
 
 
-def _float(text: str) -> float:
+def _fraction(text: str) -> int | float:
+    """A number written with a point or an exponent. `3.0` is the integer 3: there is one type of number."""
     number = float(text)
     if not math.isfinite(number):
         raise NotJson("", f"the number {text[:40]} is too large")
-    return number
+    return int(number) if number.is_integer() and abs(number) < 1e15 else number
 
 
-_DECODER = json.JSONDecoder(parse_constant=_constant, parse_float=_float)
+_DECODER = json.JSONDecoder(parse_constant=_constant, parse_float=_fraction)
 
 
 # Rules -------------------------------------------------------------------------------------------------------
@@ -275,7 +296,7 @@ def same(a: Json, b: Json) -> bool:
 
 
 def _same_number(a: int | float, b: int | float) -> bool:
-    """An integer and a fraction are compared as fractions, so that `1e20`, printed and read again, is still the same."""
+    """An integer and a fraction are compared as fractions: `1e20`, printed and read again, is still the same."""
     if isinstance(a, int) == isinstance(b, int):
         return a == b
     try:
