@@ -1,0 +1,163 @@
+"""One spec file as it is on disk: read, checked, and read again only when it changed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeAlias
+
+from workflows.errors import Refusal
+from workflows.spec.errors import Note, SpecError
+from workflows.spec.load import load
+from workflows.spec.model import Spec
+
+SPEC_LIMIT = 4 * 1024 * 1024
+
+# A file system's clock ticks a few milliseconds at a time: a file that changed this recently may change once more
+# without its signature showing it, so it is read again until it has rested.
+_RESTED_NS = 100_000_000
+_REMEMBERED = 4096
+_SUFFIXES = frozenset({".yaml", ".yml"})
+
+Signature: TypeAlias = tuple[int, int, int, int, int]
+
+
+class SpecUnreadable(Refusal):
+    """The file cannot be read or is no valid spec; `errors` say where and why."""
+
+    code = "spec_broken"
+
+    def __init__(self, path: Path, errors: tuple[SpecError, ...]) -> None:
+        super().__init__(f"{path}: {'; '.join(str(error) for error in errors)}")
+        self.path = path
+        self.errors = errors
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpecFile:
+    """A valid spec and where it was read. `hash` names what it says, not how it is laid out (design 6)."""
+
+    path: Path
+    agent_id: str
+    hash: str
+    text: str
+    spec: Spec
+    notes: tuple[Note, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokenFile:
+    """A file that starts no runs. `agent_id` is the agent that it claims, when that is known."""
+
+    path: Path
+    agent_id: str | None
+    errors: tuple[SpecError, ...]
+
+    @property
+    def message(self) -> str:
+        """All errors in one line."""
+        return "; ".join(str(error) for error in self.errors)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Reading:
+    signature: Signature | None
+    file: SpecFile | BrokenFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Listing:
+    signature: Signature | None
+    paths: tuple[tuple[Path, Path], ...]
+
+
+class SpecFiles:
+    """Remembers what each path held, by its stat signature. The caller keeps threads apart."""
+
+    def __init__(self) -> None:
+        self._readings: OrderedDict[Path, _Reading] = OrderedDict()
+        self._listings: dict[Path, _Listing] = {}
+
+    def under(self, source: Path) -> tuple[tuple[Path, Path], ...]:
+        """The spec files of a folder, sorted, each with its real path; a file, or nothing at all, names itself."""
+        before = self._listings.get(source)
+        if before is not None and before.signature is not None and before.signature == _signature_at(source):
+            return before.paths
+        found = _signature_at(source)
+        paths = tuple((path, path.resolve()) for path in paths_in(source))
+        self._listings[source] = _Listing(signature=found if found and _rested(found) else None, paths=paths)
+        return paths
+
+    def read(self, path: Path) -> SpecFile | BrokenFile:
+        """The file as it is now. A file that broke keeps the agent id that it had."""
+        before = self._readings.get(path)
+        if before is not None and before.signature is not None and before.signature == _signature_at(path):
+            self._readings.move_to_end(path)
+            return before.file
+        reading = _read(path, before.file.agent_id if before is not None else None)
+        self._readings[path] = reading
+        self._readings.move_to_end(path)
+        if len(self._readings) > _REMEMBERED:
+            self._readings.popitem(last=False)
+        return reading.file
+
+
+def paths_in(source: Path) -> list[Path]:
+    """The spec files of a folder, sorted; a file names itself."""
+    if not source.is_dir():
+        return [source]
+    try:
+        return sorted(path for path in source.iterdir() if path.suffix.lower() in _SUFFIXES and path.is_file())
+    except OSError:
+        return [source]
+
+
+def broken(path: Path, message: str, agent_id: str | None = None) -> BrokenFile:
+    """A file that is refused as a whole."""
+    return BrokenFile(path=path, agent_id=agent_id, errors=(SpecError(path=(), message=message),))
+
+
+def _signature_at(path: Path) -> Signature | None:
+    try:
+        return _signature(os.stat(path))
+    except OSError:
+        return None
+
+
+def _signature(found: os.stat_result) -> Signature:
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _read(path: Path, last_id: str | None) -> _Reading:
+    try:
+        with open(path, "rb") as file:
+            began = _signature(os.fstat(file.fileno()))
+            content = file.read(SPEC_LIMIT + 1)
+            ended = _signature(os.fstat(file.fileno()))
+    except OSError as error:
+        return _Reading(signature=None, file=broken(path, f"cannot be read: {error.strerror or error}", last_id))
+    steady = began == ended and _rested(ended)
+    return _Reading(signature=ended if steady else None, file=_check(path, content, last_id))
+
+
+def _rested(signature: Signature) -> bool:
+    return time.time_ns() - max(signature[3], signature[4]) > _RESTED_NS
+
+
+def _check(path: Path, content: bytes, last_id: str | None) -> SpecFile | BrokenFile:
+    if len(content) > SPEC_LIMIT:
+        return broken(path, f"is larger than {SPEC_LIMIT // 1024 // 1024} MiB", last_id)
+    loaded = load(content)
+    if loaded.spec is None:
+        return BrokenFile(path=path, agent_id=last_id, errors=tuple(loaded.errors))
+    return SpecFile(
+        path=path,
+        agent_id=loaded.spec.agent.id,
+        hash=loaded.hash,
+        text=content.decode("utf-8-sig"),
+        spec=loaded.spec,
+        notes=tuple(loaded.notes),
+    )
