@@ -32,6 +32,7 @@ __all__ = [
 ]
 
 SERVED_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SERVED_ID_RULE = "it is 1 to 100 letters, digits, '.', '_' or '-', and starts with a letter or digit"
 
 
 def read_spec(path: str | Path) -> SpecFile:

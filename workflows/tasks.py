@@ -20,7 +20,7 @@ from workflows.models import Run, Status
 try:
     from django.tasks import task  # type: ignore[import-not-found, unused-ignore]  # Django 6 has it built in
 except ImportError:
-    from django_tasks import task
+    from django_tasks import task  # type: ignore[no-redef, unused-ignore]  # before it, the same API as a package
 
 
 @task()
