@@ -1,12 +1,25 @@
-"""The ASGI application: HTTP by Django; websockets join here."""
+"""The ASGI application: HTTP by Django. Websockets are closed politely until there is something to watch on them."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
 
-application = ProtocolTypeRouter({"http": get_asgi_application()})
+
+async def no_websocket(
+    scope: dict[str, Any],
+    receive: Callable[[], Awaitable[dict[str, Any]]],
+    send: Callable[[dict[str, Any]], Awaitable[None]],
+) -> None:
+    """Refuse the handshake, which a client sees as 403; an unrouted one would be an error in the log."""
+    await receive()
+    await send({"type": "websocket.close"})
+
+
+application = ProtocolTypeRouter({"http": get_asgi_application(), "websocket": no_websocket})

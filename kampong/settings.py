@@ -7,46 +7,29 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import environ
+from django.core.exceptions import ImproperlyConfigured
 
-import approvals.conf  # noqa: F401  (declares its rows of the settings table)
+import approvals.conf  # noqa: F401  (each declares its rows of the settings table)
+import kampong.conf  # noqa: F401
 import workflows.conf  # noqa: F401
+from kampong import environment
 from statestore.conf import from_environment
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 STATE_DIR = BASE_DIR / ".kampong"
 
-env = environ.Env()
-globals().update(from_environment(os.environ))
-_production = bool(globals().get("KAMPONG_PRODUCTION", False))
+_given = from_environment(os.environ)
+globals().update(_given)
+_production = bool(_given.get("KAMPONG_PRODUCTION"))
+_tls_proxy = bool(_given.get("KAMPONG_TRUST_FORWARDED_PROTO"))
+if _production and _given.get("KAMPONG_TESTING"):
+    raise ImproperlyConfigured("KAMPONG_TESTING and KAMPONG_PRODUCTION exclude each other: unset one of them.")
 
-
-def _secret_key() -> str:
-    """`SECRET_KEY` from the environment; otherwise one made once and kept beside the local database."""
-    given = os.environ.get("SECRET_KEY")
-    if given:
-        return given
-    path = STATE_DIR / "secret_key"
-    try:
-        return path.read_text().strip()
-    except FileNotFoundError:
-        pass
-    from django.core.management.utils import get_random_secret_key
-
-    STATE_DIR.mkdir(parents=True, exist_ok=True)
-    try:
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(handle, "w") as file:
-        file.write(get_random_secret_key())
-    return path.read_text().strip()
-
-
-SECRET_KEY = _secret_key()
+SECRET_KEY = environment.secret_key(os.environ, STATE_DIR)
+SECRET_KEY_GIVEN = bool(os.environ.get("SECRET_KEY"))  # asked by check kampong.E001
 DEBUG = False
-ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
+ALLOWED_HOSTS = environment.names(os.environ, "ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
+CSRF_TRUSTED_ORIGINS = environment.names(os.environ, "CSRF_TRUSTED_ORIGINS", [])
 
 INSTALLED_APPS = [
     "django.contrib.admin",
@@ -64,10 +47,12 @@ INSTALLED_APPS = [
     "statestore",
     "workflows",
     "approvals",
+    "kampong",
 ]
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "kampong.security.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -96,21 +81,7 @@ TEMPLATES: list[dict[str, Any]] = [
 WSGI_APPLICATION = "kampong.wsgi.application"
 ASGI_APPLICATION = "kampong.asgi.application"
 
-
-def _database() -> dict[str, Any]:
-    """`DATABASE_URL`, or a SQLite file in the project root. SQLite goes through the store's own backend."""
-    config: dict[str, Any] = env.db_url("DATABASE_URL", default=f"sqlite:///{STATE_DIR / 'state.db'}")
-    if config["ENGINE"].endswith("sqlite3"):
-        config["ENGINE"] = "statestore.sqlite"
-        if config["NAME"] != ":memory:":
-            Path(config["NAME"]).parent.mkdir(parents=True, exist_ok=True)
-    else:
-        config.setdefault("CONN_MAX_AGE", 60)
-        config["CONN_HEALTH_CHECKS"] = True
-    return config
-
-
-DATABASES = {"default": _database()}
+DATABASES = {"default": environment.database(os.environ, BASE_DIR, STATE_DIR)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
@@ -118,7 +89,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 
 LANGUAGE_CODE = "en-us"
-TIME_ZONE = env.str("TIME_ZONE", default="UTC")
+TIME_ZONE = environment.time_zone(os.environ)
 USE_TZ = True
 
 STATIC_URL = "/static/"
@@ -129,6 +100,12 @@ TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "ENQUEUE_ON_C
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _production
+# A proxy's word is taken only when the operator says that every request comes through it; only then can a plain
+# request be told from one that was encrypted up to the proxy, and sent to the encrypted address.
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _tls_proxy else None
+SECURE_SSL_REDIRECT = _production and _tls_proxy
+SECURE_REDIRECT_EXEMPT = [r"^healthz/?$", r"^readyz/?$"]
+SECURE_HSTS_SECONDS = 30 * 24 * 3600 if _production else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
 
@@ -139,7 +116,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PARSER_CLASSES": [],
     "UNAUTHENTICATED_USER": None,
 }
-KNOX_TOKEN_MODEL = "approvals.ApiToken"
+KNOX_TOKEN_MODEL = "approvals.ApiToken"  # noqa: S105  (a model, not a token)
 REST_KNOX = {"TOKEN_TTL": None, "AUTH_HEADER_PREFIX": "Bearer", "TOKEN_MODEL": KNOX_TOKEN_MODEL}
 
 LOGGING: dict[str, Any] = {
@@ -147,5 +124,5 @@ LOGGING: dict[str, Any] = {
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
     "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": sys.stderr, "formatter": "plain"}},
-    "root": {"handlers": ["stderr"], "level": env.str("LOG_LEVEL", default="WARNING")},
+    "root": {"handlers": ["stderr"], "level": environment.log_level(os.environ)},
 }

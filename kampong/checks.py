@@ -1,0 +1,152 @@
+"""System checks: each thing an operator can get wrong, with a stable id and a hint that names the setting to fix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.apps import AppConfig
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connections
+
+from statestore.conf import value
+
+SHORTEST_KEY = 32
+LEASE_IN_TIMEOUTS = 3
+HEARTBEATS_IN_LEASE = 3
+LOCAL_HOSTS = {"localhost", "127.0.0.1", "[::1]"}
+
+Apps = Sequence[AppConfig] | None
+
+
+def _production() -> bool:
+    return bool(value("KAMPONG_PRODUCTION"))
+
+
+@register(Tags.security)
+def check_secret_key(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E001: production signs with a key that was given, not with the one made on first start."""
+    given = getattr(settings, "SECRET_KEY_GIVEN", True)
+    if not _production() or (given and len(settings.SECRET_KEY) >= SHORTEST_KEY):
+        return []
+    return [
+        Error(
+            "Production needs a secret key of its own.",
+            hint=f"Set SECRET_KEY to at least {SHORTEST_KEY} random characters, the same for every process.",
+            id="kampong.E001",
+        )
+    ]
+
+
+@register(Tags.security)
+def check_allowed_hosts(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E002: the public host name is listed, and not every name is."""
+    hosts = set(settings.ALLOWED_HOSTS)
+    if not _production() or (hosts - LOCAL_HOSTS and "*" not in hosts):
+        return []
+    return [
+        Error(
+            "Production must name the hosts under which it is reached.",
+            hint="Set ALLOWED_HOSTS to the public host names, separated by commas; `*` is refused.",
+            id="kampong.E002",
+        )
+    ]
+
+
+@register(Tags.security)
+def check_trusted_origins(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E003: without the public origin, forms that come through a TLS proxy are refused."""
+    if not _production() or any(origin.startswith("https://") for origin in settings.CSRF_TRUSTED_ORIGINS):
+        return []
+    return [
+        Error(
+            "Production must name the origins whose forms it accepts.",
+            hint="Set CSRF_TRUSTED_ORIGINS to the public address with its scheme, such as https://kampong.example.org.",
+            id="kampong.E003",
+        )
+    ]
+
+
+@register(Tags.security)
+def check_forwarded_proto(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """W001: whether a TLS proxy sets the forwarded header is something only the operator knows."""
+    if not _production() or hasattr(settings, "KAMPONG_TRUST_FORWARDED_PROTO"):
+        return []
+    return [
+        Warning(
+            "Nobody has said whether X-Forwarded-Proto can be believed; it is not.",
+            hint="Set KAMPONG_TRUST_FORWARDED_PROTO to 1 behind a TLS proxy that sets the header itself, else to 0.",
+            id="kampong.W001",
+        )
+    ]
+
+
+@register(Tags.security)
+def check_testing(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E004: the doors for tests (a shifted clock, crash points) stay shut in production."""
+    if not _production() or not value("KAMPONG_TESTING"):
+        return []
+    return [
+        Error(
+            "KAMPONG_TESTING and KAMPONG_PRODUCTION exclude each other.",
+            hint="Remove KAMPONG_TESTING from the environment of this deployment.",
+            id="kampong.E004",
+        )
+    ]
+
+
+@register()
+def check_lease(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E005: a lease outlives a worker that waits for SQLite's write lock."""
+    lease = float(value("KAMPONG_LEASE_SECONDS"))
+    for connection in connections.all():
+        if connection.vendor != "sqlite":
+            continue
+        timeout = float(connection.settings_dict["OPTIONS"].get("timeout", 5.0))  # 5 s is the driver's own default
+        if lease < LEASE_IN_TIMEOUTS * timeout:
+            return [
+                Error(
+                    f"A lease of {lease:g} s is less than three times the SQLite busy timeout of {timeout:g} s.",
+                    hint=f"Set KAMPONG_LEASE_SECONDS to at least {LEASE_IN_TIMEOUTS * timeout:g}.",
+                    id="kampong.E005",
+                )
+            ]
+    return []
+
+
+@register()
+def check_heartbeat(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E006: a lease survives two missed renewals."""
+    lease, heartbeat = float(value("KAMPONG_LEASE_SECONDS")), float(value("KAMPONG_HEARTBEAT_SECONDS"))
+    if 0 < heartbeat <= lease / HEARTBEATS_IN_LEASE:
+        return []
+    return [
+        Error(
+            f"A heartbeat every {heartbeat:g} s is too slow for a lease of {lease:g} s.",
+            hint=f"Set KAMPONG_HEARTBEAT_SECONDS above 0 and to at most {lease / HEARTBEATS_IN_LEASE:g}.",
+            id="kampong.E006",
+        )
+    ]
+
+
+@register(Tags.database)
+def check_database_role(app_configs: Apps, databases: Sequence[str] | None = None, **kwargs: Any) -> list[CheckMessage]:
+    """E007: production does not connect as a role to whom no policy of the database applies."""
+    found: list[CheckMessage] = []
+    for alias in databases or ():
+        connection = connections[alias]
+        if not _production() or connection.vendor != "postgresql":
+            continue
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user")
+            row = cursor.fetchone()
+        if row and row[0]:
+            found.append(
+                Error(
+                    "Production connects to PostgreSQL as a superuser, or as a role that bypasses row security.",
+                    hint="Create a plain role that owns only this database and name it in DATABASE_URL.",
+                    id="kampong.E007",
+                )
+            )
+    return found

@@ -1,0 +1,57 @@
+"""Settings of the project itself, and the usual names that have no prefix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from statestore.conf import Setting, declare, read_bool
+
+declare(
+    Setting(
+        name="KAMPONG_TRUST_FORWARDED_PROTO",
+        default=False,
+        read=read_bool,
+        help="Believe the `X-Forwarded-Proto` header. Set it to 1 only if every request comes through a TLS proxy "
+        "that sets the header itself; set it to 0 to say that none does.",
+    ),
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usual:
+    """A variable that keeps the name it has everywhere."""
+
+    name: str
+    default: str
+    help: str
+
+
+USUAL = (
+    Usual(
+        name="DATABASE_URL",
+        default="sqlite:///.kampong/state.db",
+        help="Where all state lives: a SQLite file (a relative path counts from the project root) or "
+        "`postgres://USER:PASSWORD@HOST:5432/NAME`.",
+    ),
+    Usual(
+        name="SECRET_KEY",
+        default="made once, kept in .kampong/secret_key",
+        help="Signs sessions and forms. Production wants one of its own, of at least 32 characters.",
+    ),
+    Usual(
+        name="ALLOWED_HOSTS",
+        default="localhost,127.0.0.1,[::1]",
+        help="Host names under which the site is reached, separated by commas.",
+    ),
+    Usual(
+        name="CSRF_TRUSTED_ORIGINS",
+        default="(empty)",
+        help="Origins that may post forms, with their scheme (`https://kampong.example.org`), separated by commas.",
+    ),
+    Usual(name="TIME_ZONE", default="UTC", help="The time zone of pages; stored times are UTC."),
+    Usual(
+        name="LOG_LEVEL",
+        default="WARNING",
+        help="DEBUG, INFO, WARNING, ERROR or CRITICAL, to standard error.",
+    ),
+)

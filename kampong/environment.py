@@ -1,0 +1,107 @@
+"""Reads the variables without a prefix. A value that cannot work is refused here, with the name to correct."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import warnings
+import zoneinfo
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+from django.core.management.utils import get_random_secret_key
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+
+
+def _make_folder(folder: Path, purpose: str, setting: str) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ImproperlyConfigured(f"{folder} cannot be made for {purpose}: {error.strerror}. {setting}") from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ImproperlyConfigured(f"{folder} cannot be written, and {purpose} needs it. {setting}")
+
+
+def secret_key(environment: Mapping[str, str], state_dir: Path) -> str:
+    """`SECRET_KEY` from the environment; otherwise one made once and kept beside the local database.
+
+    Two processes that start together agree on one key: it is written aside and linked into place whole.
+    """
+    given = environment.get("SECRET_KEY")
+    if given:
+        return given
+    path = state_dir / "secret_key"
+    if not path.exists():
+        _make_folder(state_dir, "the secret key", "Set SECRET_KEY instead.")
+        handle, beside = tempfile.mkstemp(dir=state_dir, prefix="secret_key-")  # mode 0600
+        with os.fdopen(handle, "w") as file:
+            file.write(get_random_secret_key())
+        try:
+            os.link(beside, path)
+        except FileExistsError:
+            pass  # another process was quicker; its key is the one
+        finally:
+            os.unlink(beside)
+    try:
+        key = path.read_text().strip()
+    except OSError as error:
+        raise ImproperlyConfigured(f"{path} cannot be read: {error.strerror}. Set SECRET_KEY instead.") from error
+    if not key:
+        raise ImproperlyConfigured(f"{path} is empty. Remove it, or set SECRET_KEY.")
+    return key
+
+
+def database(environment: Mapping[str, str], base_dir: Path, state_dir: Path) -> dict[str, Any]:
+    """Django's database settings for `DATABASE_URL`: SQLite through the store's own backend, or PostgreSQL.
+
+    A relative SQLite path counts from the project root, so that every command finds the same file.
+    """
+    url = environment.get("DATABASE_URL") or f"sqlite:///{state_dir / 'state.db'}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # an unknown engine is a warning there and a refusal below
+        config: dict[str, Any] = environ.Env.db_url_config(url)
+    engine = config.get("ENGINE", "")
+    if engine == "django.db.backends.postgresql":
+        return config | {"CONN_MAX_AGE": config.get("CONN_MAX_AGE", 60), "CONN_HEALTH_CHECKS": True}
+    if engine != "django.db.backends.sqlite3":
+        raise ImproperlyConfigured(
+            "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD@HOST:PORT/NAME; its scheme is not one "
+            f"that Kampong runs on ({url.partition(':')[0][:20]!r})."
+        )
+    config["ENGINE"] = "statestore.sqlite"
+    if config["NAME"] != ":memory:":
+        path = base_dir / config["NAME"]
+        _make_folder(path.parent, "the database", "Set DATABASE_URL to a place that can be written.")
+        config["NAME"] = str(path)
+        # Tests use a file as well: threads and child processes must share it.
+        config["TEST"] = {"NAME": str(path.with_name(f"test-{path.name}"))}
+    return config
+
+
+def time_zone(environment: Mapping[str, str]) -> str:
+    """`TIME_ZONE`, a name of the time zone database."""
+    name = environment.get("TIME_ZONE") or "UTC"
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError) as error:
+        raise ImproperlyConfigured(f"TIME_ZONE: {name!r} is no time zone; Europe/Berlin would be one.") from error
+    return name
+
+
+def log_level(environment: Mapping[str, str]) -> str:
+    """`LOG_LEVEL`, in capitals."""
+    level = (environment.get("LOG_LEVEL") or "WARNING").upper()
+    if level not in LOG_LEVELS:
+        raise ImproperlyConfigured(f"LOG_LEVEL: {level!r} is not one of {', '.join(LOG_LEVELS)}.")
+    return level
+
+
+def names(environment: Mapping[str, str], name: str, default: list[str]) -> list[str]:
+    """A list of names between commas, trimmed, empty ones dropped; `default` when the variable is not set."""
+    if name not in environment:
+        return default
+    return [part.strip() for part in environment[name].split(",") if part.strip()]
