@@ -1,0 +1,66 @@
+"""The four kinds of steps (engine semantics 3)."""
+
+from __future__ import annotations
+
+import re
+from typing import assert_never
+
+from workflows.engine import asking, condition10, evaluating, gates, references, tools
+from workflows.engine.values import Json
+from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk
+from workflows.spec.model import ActionStep, ApprovalStep, ConditionStep, Step, ToolStep
+
+_EXECUTE = re.compile(r"execute_tool\(([A-Za-z0-9_]+)\)")
+_ASK = "request_human_approval"
+
+
+def perform(walk: Walk, place: Place, step: Step) -> Advance[Done]:
+    """What the step produced; StepFailed or StepRejected when it did not come to that."""
+    match step:
+        case ActionStep():
+            return (yield from asking.ask(walk, place, step))
+        case ConditionStep():
+            return (yield from _condition(walk, place, step))
+        case ToolStep():
+            return Done(output=(yield from tools.run_tool(walk, place, step.tool)))
+        case ApprovalStep():
+            return (yield from _approval(walk, place, step))
+        case _:
+            assert_never(step)
+
+
+def _condition(walk: Walk, place: Place, step: ConditionStep) -> Advance[Done]:
+    branch = step.then if (yield from _holds(walk, place, step.if_)) else step.else_
+    if branch == _ASK:
+        reason = f'Step "{place.step}" asks a person before the run goes on.'
+        yield from gates.approval(walk, place, kind="guardrail", reason=reason)
+        return Done(output={"approved": True})
+    tool = _EXECUTE.fullmatch(branch)
+    if tool is None:
+        raise StepFailed(
+            f'Step "{place.step}": the branch "{branch}" is not an action: use execute_tool(NAME), or {_ASK}.'
+        )
+    return Done(output=(yield from tools.run_tool(walk, place, tool[1])))
+
+
+def _holds(walk: Walk, place: Place, expression: str) -> Advance[bool]:
+    if not walk.spec.is_1_0:
+        return (yield from evaluating.condition(walk, place, expression))
+    try:
+        return condition10.evaluate(expression, walk.outputs)
+    except condition10.ConditionError as problem:
+        raise StepFailed(f'Step "{place.step}": {problem}') from problem
+
+
+def _approval(walk: Walk, place: Place, step: ApprovalStep) -> Advance[Done]:
+    message = step.message or ""
+    if walk.spec.is_1_0:
+        message = references.fill10(message, walk.outputs, walk.situation.input)
+    else:
+        message = yield from evaluating.plain_text(walk, place, message)
+    reason = message or f'Step "{place.step}" waits for an approval.'
+    decision = yield from gates.approval(walk, place, kind="approval", reason=reason)
+    output: dict[str, Json] = {"approved": True}
+    if decision.reason:
+        output["reason"] = decision.reason
+    return Done(output=output)

@@ -1,0 +1,177 @@
+"""Running a tool: find it, fill its templates, ask if it must be asked for, build, call (engine semantics 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+from workflows.engine import evaluating, gates, httpcall, references, render11
+from workflows.engine.effects import CallTool, Fingerprint, HttpCall, ReadEnvironment, ToolFailed, ToolOutput
+from workflows.engine.httpcall import RenderedBody, RenderedRequest
+from workflows.engine.render11 import Rendered
+from workflows.engine.values import Json, MaybeJson
+from workflows.engine.walk import Advance, Place, StepFailed, Walk, wrong_outcome
+from workflows.spec import spans
+from workflows.spec.model import ComponentTool, FailureRule, GmailTool, HttpTool, SlackTool
+
+
+def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
+    """The tool's output, after every approval it needs; StepFailed or StepRejected otherwise."""
+    tool = walk.spec.agent.tool(name)
+    if tool is None:
+        raise StepFailed(f'Step "{place.step}": there is no tool named "{name}".')
+    match tool:
+        case HttpTool():
+            return (yield from _run_http(walk, place, tool))
+        case ComponentTool():
+            raise StepFailed(
+                f'Step "{place.step}": tool "{tool.name}" uses the component {tool.use}, and this version of Kampong'
+                " cannot run components yet."
+            )
+        case SlackTool() | GmailTool():
+            action = "slack_post_message" if isinstance(tool, SlackTool) else "gmail_send"
+            raise StepFailed(
+                f'Step "{place.step}": tool "{tool.name}" is a {action} tool, and this version of Kampong cannot run'
+                " those yet."
+            )
+        case _:
+            assert_never(tool)
+
+
+def _run_http(walk: Walk, place: Place, tool: HttpTool) -> Advance[MaybeJson]:
+    request = yield from _rendered(walk, place, tool)
+    conflict = request.conflict()
+    if conflict is not None:
+        raise StepFailed(conflict)
+    approved = bool(tool.requires_approval)
+    if approved:
+        yield from gates.tool_approval(
+            walk,
+            place,
+            tool=tool.name,
+            action=request.shown(),
+            marked=request.marked(),
+            url_marks=(yield from _url_marks(request)),
+        )
+    gates.no_gate_here(walk, place)
+    call = yield from _built(request, approved)
+    effect = CallTool(step=place.step, index=place.index, tool=tool.name, call=call)
+    outcome = yield effect
+    if isinstance(outcome, ToolFailed):
+        raise StepFailed(outcome.error)
+    if not isinstance(outcome, ToolOutput):
+        raise wrong_outcome(effect, outcome)
+    return outcome.value
+
+
+def _url_marks(request: RenderedRequest) -> Advance[dict[str, str]]:
+    """Marks of the present values that the url refers to: a switched host changes the digest (design 6)."""
+    names = request.url.refs
+    if not names:
+        return {}
+    marks: Mapping[str, str] = yield Fingerprint(names=names)
+    return {name: marks[name] for name in names}
+
+
+def _built(request: RenderedRequest, approved: bool) -> Advance[HttpCall]:
+    env: dict[str, str] = {}
+    if request.refs:
+        read: Mapping[str, str | None] = yield ReadEnvironment(names=request.refs)
+        env = {name: text for name in request.refs if (text := read.get(name))}
+        missing = [name for name in request.refs if name not in env]
+        if missing:
+            names, are = ", ".join(missing), "are" if len(missing) > 1 else "is"
+            raise StepFailed(
+                f'Tool "{request.tool}": the environment variable {names} {are} not set. Nothing was sent.'
+            )
+    try:
+        return httpcall.build(request, env, approved=approved)
+    except httpcall.BuildFailed as problem:
+        raise StepFailed(str(problem)) from problem
+
+
+# Filling the templates ---------------------------------------------------------------------------------------
+
+
+def _rendered(walk: Walk, place: Place, tool: HttpTool) -> Advance[RenderedRequest]:
+    """The tool with its templates filled. All expressions of one tool are evaluated together, under one limit."""
+    tree = _templated(tool)
+    if walk.spec.is_1_0:
+        filled = references.fill10_tree(tree, walk.outputs, walk.situation.input)
+        return _request(tool, filled, _content_type(tool), tuple(rule.as_json() for rule in tool.failure_when))
+    content_type = _content_type(tool) or ""
+    rules = [rule.as_json() for rule in tool.failure_when]
+    sources = [render11.collect(part) for part in (tree, content_type, rules)]
+    values = yield from evaluating.template_values(walk, place, tuple(source for part in sources for source in part))
+    in_tree, in_type = len(sources[0]), len(sources[0]) + len(sources[1])
+    return _request(
+        tool,
+        render11.fill(tree, values[:in_tree]),
+        render11.fill_plain(content_type, values[in_tree:in_type]) or None,
+        _filled_rules(tool.failure_when, values[in_type:]),
+    )
+
+
+def _templated(tool: HttpTool) -> dict[str, Json]:
+    """The parts of the tool in which the environment can be referred to."""
+    body: Json = None
+    if tool.body is not None:
+        body = {"json": tool.body.json_, "form": tool.body.form, "raw": tool.body.raw}[tool.body.kind]
+    return {"url": tool.url, "headers": tool.headers, "query": tool.query, "body": body}
+
+
+def _content_type(tool: HttpTool) -> str | None:
+    return tool.body.content_type if tool.body is not None else None
+
+
+def _request(
+    tool: HttpTool, filled: dict[str, Rendered], content_type: str | None, rules: tuple[Json, ...]
+) -> RenderedRequest:
+    return RenderedRequest(
+        tool=tool.name,
+        method=tool.method,
+        url=render11.text_of(filled["url"]),
+        headers=_texts(filled["headers"]),
+        query=_texts(filled["query"]),
+        body=_body(tool, filled["body"], content_type),
+        mode=tool.mode,
+        extract=tool.extract or None,
+        failure_when=rules,
+        retry=tool.retry.model_dump() if tool.retry else None,
+        pace=tool.pace.model_dump() if tool.pace else None,
+    )
+
+
+def _texts(filled: Mapping[str, Rendered]) -> dict[str, references.Text]:
+    return {name: render11.text_of(node) for name, node in filled.items()}
+
+
+def _body(tool: HttpTool, filled: Rendered, content_type: str | None) -> RenderedBody | None:
+    if tool.body is None:
+        return None
+    content: Any = filled
+    if tool.body.kind == "form":
+        content = _texts(filled)
+    elif tool.body.kind == "raw":
+        content = render11.text_of(filled)
+    return RenderedBody(kind=tool.body.kind, content=content, content_type=content_type)
+
+
+# Failure rules: templated in 1.1, and a reference to the environment means nothing in them --------------------
+
+_TEXTS = ("path", "matches", "message_path")
+
+
+def _filled_rules(rules: tuple[FailureRule, ...], values: list[Json]) -> tuple[Json, ...]:
+    rest = iter(values)
+    return tuple({key: _filled_rule(key, item, rest) for key, item in rule.as_json().items()} for rule in rules)
+
+
+def _filled_rule(key: str, item: Json, rest: Iterator[Json]) -> Json:
+    if not isinstance(item, str):
+        return item
+    parts = spans.parse(item)
+    own = [next(rest) for part in parts if isinstance(part, spans.Span)]
+    if own and len(parts) == 1 and key not in _TEXTS:
+        return own[0]
+    return render11.fill_plain(item, own)

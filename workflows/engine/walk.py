@@ -1,0 +1,74 @@
+"""What the parts of a running generator share: where it stands, what it knows, how a step ends early."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, TypeVar
+
+from workflows.engine.effects import Decision, Effect
+from workflows.engine.events import EngineEvent
+from workflows.engine.scope import scope
+from workflows.engine.situation import Situation
+from workflows.engine.values import Json, MaybeJson, Outputs
+from workflows.spec.model import Spec, Step
+
+T = TypeVar("T")
+#: A stretch of the run: it yields events and effects, is sent outcomes, and returns what it was for.
+Advance: TypeAlias = Generator[EngineEvent | Effect, Any, T]
+
+
+class StepFailed(Exception):
+    """The step cannot go on; the text is the run's failure message."""
+
+
+class StepRejected(Exception):
+    """A person said no; the text is the reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A step and its position in the workflow."""
+
+    index: int
+    step: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What a step produced."""
+
+    output: MaybeJson
+    confidence: float | None = None
+
+
+@dataclass(kw_only=True)
+class Walk:
+    """A run on its way. `outputs` grows with every step; `stored` is a decision that no gate has taken yet."""
+
+    spec: Spec
+    situation: Situation
+    outputs: Outputs
+    stored: Decision | None
+    variables: dict[str, Json] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return self.spec.agent.workflow
+
+    def place(self, index: int) -> Place:
+        return Place(index=index, step=self.steps[index].step)
+
+    def scope(self) -> dict[str, Json]:
+        """What an expression can read now."""
+        situation = self.situation
+        return scope(self.spec, self.outputs, situation.trigger, situation.input, self.variables)
+
+    def stored_for(self, place: Place) -> Decision | None:
+        """The stored decision, if it was given at this step and nothing took it."""
+        return self.stored if self.stored is not None and self.stored.step_index == place.index else None
+
+
+def wrong_outcome(effect: Effect, outcome: object) -> TypeError:
+    """The error for a driver that answers an effect with something it is not promised."""
+    return TypeError(f"{type(effect).__name__} cannot be answered with {type(outcome).__name__}")
