@@ -1,4 +1,8 @@
+from __future__ import annotations
+
 from django.apps import AppConfig
+
+from statestore import checks
 
 
 class StateStoreConfig(AppConfig):
@@ -7,3 +11,6 @@ class StateStoreConfig(AppConfig):
     name = "statestore"
     default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "State store"
+
+    def ready(self) -> None:
+        checks.register_all()
