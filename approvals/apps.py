@@ -7,3 +7,13 @@ class ApprovalsConfig(AppConfig):
     name = "approvals"
     default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "Approvals"
+
+    def ready(self) -> None:
+        # Models must be loaded first.
+        from approvals import audit, expiry
+        from approvals.deskwork import ApprovalDesk
+        from workflows import desk, housekeeping
+
+        desk.register(ApprovalDesk())
+        housekeeping.register("expiry", 1.0, expiry.expire_due)
+        housekeeping.register("sealing", 2.0, audit.seal)

@@ -27,6 +27,10 @@ class Decided:
     decision: Decision
 
 
+class CannotPause(Exception):
+    """The run cannot be stored as waiting (its state is over the limit); the text says why. The run fails with it."""
+
+
 Consideration: TypeAlias = Ask | Decided
 
 
@@ -40,7 +44,7 @@ class Desk(Protocol):
         """Store the record and the request and answer the key. Called inside the driver's transaction."""
 
     def outputs(self, run: Run) -> dict[str, Any] | None:
-        """`{"outputs": ..., "without_output": [...]}` of a waiting run, which live in its record; None if it is gone."""
+        """What codec.outputs_json makes, of a waiting run: it lives in the run's record. None when that is gone."""
 
     def on_cancel(self, run: Run, actor: Actor, reason: str) -> dict[str, Any] | None:
         """Claim the waiting run's record inside the canceller's transaction; its value, or None when it is gone."""

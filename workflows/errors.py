@@ -55,6 +55,20 @@ class ModelUnavailable(Refusal):
     code = "model_unavailable"
 
 
+class SpecChanged(Refusal):
+    """The file's hash is not the one that the run started with; restore the file, or reject or cancel."""
+
+    code = "spec_changed"
+
+    def __init__(self, recorded: str, present: str | None) -> None:
+        now = f"its file has {present[:12]} now" if present else "its file is missing or invalid now"
+        super().__init__(
+            f"the spec changed: the run started with {recorded[:12]}, {now}; restore the file to go on",
+            recorded=recorded[:12],
+            present=present[:12] if present else None,
+        )
+
+
 class NotPossible(Refusal):
     """The run's status does not allow this act; `extra["status"]` says what it is."""
 

@@ -1,6 +1,7 @@
 """Run-time state of workflows. Status changes are filtered updates whose count decides (design 3.1, 4).
 
-JSON lives in text columns: a JSON column would reorder keys and normalise numbers, and prompts and hashes depend on both.
+JSON lives in text columns: a JSON column would reorder keys and normalise numbers, and prompts and hashes depend on
+both.
 """
 
 from __future__ import annotations

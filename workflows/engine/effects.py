@@ -142,9 +142,9 @@ class HttpCall:
 
     tool: str
     method: str
-    url: str
-    headers: tuple[tuple[str, str], ...]
-    body: bytes | None
+    url: str = field(repr=False)
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes | None = field(repr=False)
     mode: Literal["json", "text", "bytes"] = "json"
     extract: str | None = None
     failure_when: tuple[Json, ...] = ()
@@ -185,7 +185,8 @@ class ToolFailed:
 class Decision:
     """A person's or a rule's answer, with what it was given for (`step_index` to `digest`).
 
-    `key`, `by`, `at` (RFC 3339) and `surface` are for the reader; the engine looks only at the rest.
+    `key`, `by`, `at` (RFC 3339), `surface` and `action` (what was shown) are for the reader; the engine looks only at
+    the rest.
     """
 
     approved: bool
@@ -198,6 +199,7 @@ class Decision:
     by: str | None = None
     at: str | None = None
     surface: str | None = None
+    action: Json | None = None
     reopens: int = 0
 
 

@@ -1,0 +1,147 @@
+"""Proof of who did what: append-only entries, sealed into one chain a workspace after they are committed (design 4).
+
+A chain head locked inside each decision would cost most of its speed; the sealer links committed entries later, one
+holder at a time, in the order in which it sees them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from approvals.models import AuditEntry, AuditSeal
+from statestore.clock import now
+from workflows.actors import Actor
+from workflows.engine import jsontext
+from workflows.models import WORKSPACE
+from workflows.times import rfc3339
+
+CONTENT = (
+    "workspace",
+    "act",
+    "outcome",
+    "key",
+    "run",
+    "successor",
+    "agent_id",
+    "step",
+    "actor",
+    "actor_user_id",
+    "actor_detail",
+    "surface",
+    "reason",
+    "digest",
+    "digest_sent",
+    "spec_hash",
+    "answers",
+    "policy",
+)
+OUTCOME_ACTS = ("decide", "expire", "cancel")
+BATCH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """What `verify` found. `first_bad` names the first entry that does not fit and why; None when all is well."""
+
+    workspace: str
+    sealed: int
+    unsealed: int
+    first_bad: str | None = None
+
+
+def own_hash(entry: AuditEntry) -> str:
+    """SHA-256 over the entry's content in canonical JSON."""
+    content: dict[str, Any] = {name: getattr(entry, name) for name in CONTENT}
+    content["at"] = entry.at.isoformat(timespec="microseconds")
+    return hashlib.sha256(jsontext.canonical(content).encode()).hexdigest()
+
+
+def sealed_hash(number: int, previous: str, own: str) -> str:
+    """The link: the entry's number, the link before it and the entry's own hash."""
+    return hashlib.sha256(f"{number}:{previous}:{own}".encode()).hexdigest()
+
+
+def record(act: str, *, actor: Actor, run: str, agent_id: str, spec_hash: str, **facts: Any) -> AuditEntry:
+    """Append one entry, inside the transaction of the act."""
+    entry = AuditEntry(
+        act=act,
+        actor=actor.label,
+        actor_user_id=actor.user_id,
+        actor_detail=actor.detail,
+        surface=actor.surface,
+        run=run,
+        agent_id=agent_id,
+        spec_hash=spec_hash,
+        at=now(),
+        **facts,
+    )
+    entry.own_hash = own_hash(entry)
+    entry.save(force_insert=True)
+    return entry
+
+
+def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
+    """`{outcome: approved | rejected | expired | cancelled, by, at, surface}` of a key, None when nothing is known."""
+    entry = AuditEntry.objects.filter(workspace=workspace, key=key, act__in=OUTCOME_ACTS).order_by("id").last()
+    if entry is None:
+        return None
+    return {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
+
+
+def seal(limit: int = BATCH) -> int:
+    """Link committed entries that are in no chain yet; how many. Safe to run in several processes at once."""
+    sealed = 0
+    open_entries = AuditEntry.objects.filter(seal_no__isnull=True)
+    for workspace in open_entries.order_by("workspace").values_list("workspace", flat=True).distinct():
+        AuditSeal.objects.bulk_create([AuditSeal(workspace=workspace)], ignore_conflicts=True)
+        with transaction.atomic():
+            # The update takes the row's lock: the next holder reads the head that this one leaves.
+            AuditSeal.objects.filter(workspace=workspace).update(last_no=F("last_no"))
+            head = AuditSeal.objects.get(workspace=workspace)
+            for entry in open_entries.filter(workspace=workspace).order_by("id")[:limit]:
+                number = head.last_no + 1
+                link = sealed_hash(number, head.last_hash, entry.own_hash)
+                linked = AuditEntry.objects.filter(pk=entry.pk, seal_no__isnull=True).update(
+                    seal_no=number, previous=head.last_hash, sealed_hash=link
+                )
+                if linked == 1:
+                    head.last_no, head.last_hash = number, link
+                    sealed += 1
+            AuditSeal.objects.filter(pk=head.pk).update(last_no=head.last_no, last_hash=head.last_hash)
+    return sealed
+
+
+def verify(workspace: str = WORKSPACE) -> Report:
+    """Recompute every hash and every link of one chain."""
+    number, previous, bad = 0, "", None
+    chain = AuditEntry.objects.filter(workspace=workspace, seal_no__isnull=False).order_by("seal_no")
+    for entry in chain.iterator():
+        number += 1
+        bad = _fault(entry, number, previous)
+        if bad is not None:
+            break
+        previous = entry.sealed_hash
+    head = AuditSeal.objects.filter(workspace=workspace).first()
+    if bad is None and head is not None and (head.last_no, head.last_hash) != (number, previous):
+        bad = f"the chain ends at entry {number}, but {head.last_no} were sealed: entries are missing at its end"
+    unsealed = AuditEntry.objects.filter(workspace=workspace, seal_no__isnull=True)
+    if bad is None:
+        wrong = next((entry for entry in unsealed.order_by("id").iterator() if own_hash(entry) != entry.own_hash), None)
+        if wrong is not None:
+            bad = f"unsealed entry with id {wrong.pk}: its content does not match its hash"
+    return Report(workspace=workspace, sealed=number, unsealed=unsealed.count(), first_bad=bad)
+
+
+def _fault(entry: AuditEntry, number: int, previous: str) -> str | None:
+    if entry.seal_no != number:
+        return f"entry {number} is missing (the next one there is {entry.seal_no})"
+    if own_hash(entry) != entry.own_hash:
+        return f"entry {number}: its content does not match its hash"
+    if entry.previous != previous or entry.sealed_hash != sealed_hash(number, previous, entry.own_hash):
+        return f"entry {number}: its link does not match the entry before it"
+    return None

@@ -1,0 +1,102 @@
+"""The desk that the driver hands its pauses to (workflows/desk.py)."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import timedelta
+from typing import Any
+
+from django.db import transaction
+
+from approvals import audit, records
+from approvals.models import ApprovalRequest, RequestStatus
+from approvals.services import close_request
+from statestore.clock import now
+from statestore.conf import value as setting
+from statestore.entries import ABSENT
+from statestore.errors import TooLarge
+from workflows.actors import Actor
+from workflows.desk import Ask, CannotPause, Consideration
+from workflows.engine.effects import Pause
+from workflows.models import Run
+
+
+class ApprovalDesk:
+    """One record and one request a pause, written in the driver's transaction."""
+
+    def consider(self, run: Run, pause: Pause) -> Consideration:
+        """Ask a person: this version of the format has no rules that decide."""
+        return Ask()
+
+    def open(self, run: Run, pause: Pause) -> str:
+        """The key of a new record and request. CannotPause when the state is over the record's limit."""
+        key = uuid.uuid4()
+        store = records.store_of(run.workspace, run.agent_id)
+        lifetime = timedelta(seconds=setting("KAMPONG_APPROVAL_TTL"))
+        try:
+            written = store.put(records.store_key(key), records.make(run, pause), ttl=lifetime)
+        except TooLarge as error:
+            raise CannotPause(f"step {pause.step}: the run cannot wait: {error}") from error
+        ApprovalRequest.objects.create(
+            key=key,
+            workspace=run.workspace,
+            run=run,
+            agent_id=run.agent_id,
+            step=pause.step,
+            step_index=pause.step_index,
+            kind=pause.kind,
+            phase=pause.phase,
+            reason=pause.reason,
+            tool=pause.tool or "",
+            digest=pause.digest,
+            spec_hash=run.spec_hash,
+            reopened_from=pause.differs_from.key if pause.differs_from else None,
+            created_at=now(),
+            expires_at=written.expires_at,
+        )
+        return str(key)
+
+    def outputs(self, run: Run) -> dict[str, Any] | None:
+        """The outputs of a waiting run, out of its record."""
+        request = _open_request(run)
+        if request is None:
+            return None
+        return records.peek(request)
+
+    def on_cancel(self, run: Run, actor: Actor, reason: str) -> dict[str, Any] | None:
+        """Claim the record for the canceller, close the request, write the audit entry."""
+        request = _open_request(run)
+        if request is None:
+            return None
+        store = records.store_of(run.workspace, run.agent_id)
+        record = store.claim(records.store_key(request.key))
+        if record is ABSENT:
+            # Its time may be over and no sweep has come by: the canceller takes it all the same.
+            record = store.take_expired(records.store_key(request.key), ABSENT)
+        if record is ABSENT:
+            return None
+        close_request(request, RequestStatus.CANCELLED)
+        self._note("cancel", run, actor, reason, key=str(request.key), outcome="cancelled", digest=request.digest)
+        return dict(record)
+
+    def note(self, act: str, run: Run, actor: Actor, reason: str) -> None:
+        """The audit entry of an act on a run."""
+        self._note(act, run, actor, reason)
+
+    def _note(self, act: str, run: Run, actor: Actor, reason: str, **facts: Any) -> None:
+        with transaction.atomic():
+            audit.record(
+                act,
+                actor=actor,
+                run=str(run.uuid),
+                agent_id=run.agent_id,
+                spec_hash=run.spec_hash,
+                workspace=run.workspace,
+                step=run.step,
+                reason=reason,
+                **facts,
+            )
+
+
+def _open_request(run: Run) -> ApprovalRequest | None:
+    return ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN).order_by("id").last()

@@ -1,0 +1,57 @@
+"""The end of requests that nobody decided in time: exactly once, under the mirror of the claim (design 3.3)."""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.db.models import Q
+
+from approvals import audit, records
+from approvals.models import ApprovalRequest, RequestStatus
+from approvals.services import close_request
+from statestore.clock import DbNow
+from statestore.entries import ABSENT
+from statestore.faults import point
+from workflows import codec
+from workflows.actors import system
+from workflows.endings import end_from_outside
+from workflows.engine.events import Expired
+from workflows.models import Run, Status
+
+
+def expire_due(limit: int = 200) -> int:
+    """Close requests whose lifetime is over and end their runs as `expired`; how many this call closed."""
+    due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).order_by("id")
+    return sum(_expire(request) for request in due[:limit])
+
+
+def _expire(request: ApprovalRequest) -> bool:
+    store = records.store_of(request.workspace, request.agent_id)
+    with transaction.atomic():
+        record = store.take_expired(records.store_key(request.key), ABSENT)
+        if record is ABSENT:
+            return False
+        point("expire.claimed")
+        close_request(request, RequestStatus.EXPIRED)
+        run = Run.objects.get(pk=request.run_id)
+        ended = end_from_outside(
+            run,
+            where=Q(status=Status.AWAITING),
+            event=Expired(step=request.step, error="nobody decided in time: the approval expired"),
+            outputs=codec.outputs_from(record),
+        )
+        if not ended:
+            raise RuntimeError(f"run {run.uuid} was not waiting although its record was there; nothing was changed")
+        audit.record(
+            "expire",
+            outcome="expired",
+            workspace=request.workspace,
+            actor=system("expiry"),
+            key=str(request.key),
+            run=str(run.uuid),
+            agent_id=request.agent_id,
+            step=request.step,
+            digest=request.digest,
+            spec_hash=request.spec_hash,
+            policy=request.policy,
+        )
+    return True

@@ -1,0 +1,124 @@
+"""What waits for a person, and what became of it: reading only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from approvals import audit, policy, records
+from approvals.errors import ApprovalNotFound
+from approvals.models import ApprovalRequest, RequestStatus
+from statestore.clock import DbNow, now
+from workflows.actors import Actor
+from workflows.engine import jsontext
+from workflows.errors import Invalid
+from workflows.models import WORKSPACE
+from workflows.times import rfc3339
+
+MOST = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """A page of items, oldest first, and the cursor of the next one (None at the end)."""
+
+    items: list[dict[str, Any]]
+    next: str | None
+
+
+def open_requests(workspace: str = WORKSPACE) -> Any:
+    """Open requests that can still be decided, oldest first."""
+    return ApprovalRequest.objects.filter(
+        workspace=workspace, status=RequestStatus.OPEN, expires_at__gt=DbNow()
+    ).order_by("id")
+
+
+def waiting(
+    workspace: str = WORKSPACE,
+    *,
+    agent: str | None = None,
+    run: str | None = None,
+    after: str | None = None,
+    limit: int = 50,
+) -> Page:
+    """What waits: never outputs, input or trigger. Raises Invalid for a cursor or a limit that is none."""
+    if not 1 <= limit <= MOST:
+        raise Invalid(f"limit: 1 to {MOST}", [{"path": "limit", "message": f"1 to {MOST}"}])
+    found = open_requests(workspace).select_related("run")
+    if agent is not None:
+        found = found.filter(agent_id=agent)
+    if run is not None:
+        found = found.filter(run__uuid=run)
+    if after is not None:
+        if not (after.isascii() and after.isdigit() and len(after) < 19):
+            raise Invalid("after: not a cursor of this list", [{"path": "after", "message": "not a cursor"}])
+        found = found.filter(id__gt=int(after))
+    rows = list(found[: limit + 1])
+    more = len(rows) > limit
+    shown = rows[:limit]
+    return Page(items=[summary(row) for row in shown], next=str(shown[-1].pk) if more else None)
+
+
+def summary(request: ApprovalRequest) -> dict[str, Any]:
+    """One line of the queue."""
+    line = {
+        "key": str(request.key),
+        "agent": request.agent_id,
+        "runId": str(request.run.uuid),
+        "step": request.step,
+        "kind": request.kind,
+        "phase": request.phase,
+        "reason": request.reason,
+        "createdAt": rfc3339(request.created_at),
+        "expiresAt": rfc3339(request.expires_at),
+    }
+    if request.tool:
+        line["toolName"] = request.tool
+    return line
+
+
+def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]:
+    """What the decider needs. NotAllowed before any look-up; ApprovalNotFound with `decision` when it is over."""
+    if not policy.may_view(actor):
+        policy.need(policy.Verdict(allowed=False, rule=f"the permission {policy.VIEW} is needed"))
+    request = open_requests(workspace).select_related("run").filter(key=key).first() if is_key(key) else None
+    stored = None
+    if request is not None:
+        store = records.store_of(request.workspace, request.agent_id)
+        stored = store.versioned(records.store_key(request.key))
+    if request is None or stored is None:
+        raise ApprovalNotFound(key, decision_of(key, workspace))
+    record = stored.value
+    verdict = policy.may_decide(request, actor)
+    shown = summary(request) | {
+        "message": record["reason"],
+        "action": record["action"],
+        "outputs": record["outputs"],
+        "digest": record["digest"],
+        "specHash": record["spec_hash"],
+        "policy": jsontext.loads(request.policy),
+        "votes": [],
+        "may": {"decide": verdict.allowed, "rule": verdict.rule},
+    }
+    if "previous" in record:
+        shown["reopenedFrom"] = record["previous"]
+    return shown
+
+
+def is_key(text: str) -> bool:
+    """Whether this text can be a key at all."""
+    parts = text.split("-")
+    return [len(part) for part in parts] == [8, 4, 4, 4, 12] and all(
+        character in "0123456789abcdefABCDEF" for part in parts for character in part
+    )
+
+
+def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
+    """What became of a key: from the audit, or the expiry of a request that no sweep has closed yet."""
+    known = audit.decision_of(key, workspace)
+    if known is not None or not is_key(key):
+        return known
+    request = ApprovalRequest.objects.filter(workspace=workspace, key=key, status=RequestStatus.OPEN).first()
+    if request is None or request.expires_at > now():
+        return None
+    return {"outcome": "expired", "by": None, "at": rfc3339(request.expires_at), "surface": "system"}

@@ -1,0 +1,83 @@
+"""The record of a pause, `approval:<key>` in the store (engine semantics 21.2, design 3.2)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from approvals.models import ApprovalRequest
+from statestore.models import StateRecord
+from statestore.store import StateStore
+from workflows import codec
+from workflows.engine import jsontext
+from workflows.engine.effects import Decision, Pause
+from workflows.models import Run
+
+FORMAT = 1
+KIND = "approval:"
+
+Record = dict[str, Any]
+
+
+def store_of(workspace: str, agent_id: str) -> StateStore:
+    """The store in which an agent's approval records live."""
+    return StateStore(workspace, agent_id, kinds=(KIND,))
+
+
+def store_key(key: object) -> str:
+    return f"{KIND}{key}"
+
+
+def peek(request: ApprovalRequest) -> Record | None:
+    """The record of a request also after its time, for reading only: until a sweep takes it, outputs live there."""
+    rows = StateRecord.objects.filter(
+        workspace=request.workspace, workflow=request.agent_id, key=store_key(request.key)
+    )
+    text = rows.values_list("value", flat=True).first()
+    return None if text is None else jsontext.loads(text)
+
+
+def make(run: Run, pause: Pause) -> Record:
+    """Everything that a resume, in any process, needs. Secrets are not among it: outputs and references only."""
+    record: Record = {
+        "format": FORMAT,
+        "run": str(run.uuid),
+        "agent_id": run.agent_id,
+        "spec_hash": run.spec_hash,
+        "step_index": pause.step_index,
+        "step": pause.step,
+        "phase": pause.phase,
+        "kind": pause.kind,
+        "reason": pause.reason,
+        "tool": pause.tool,
+        "digest": pause.digest,
+        "action": pause.action,
+        "input": run.input,
+        "trigger": jsontext.loads(run.trigger) if run.trigger else {},
+        "overrides": jsontext.loads(run.overrides) if run.overrides else {},
+        **codec.outputs_json(pause.outputs),
+        "reopens": 0,
+    }
+    earlier = pause.differs_from
+    if earlier is not None:
+        record["reopens"] = earlier.reopens + 1
+        record["previous"] = {
+            "key": earlier.key,
+            "digest": earlier.digest,
+            "action": earlier.action,
+            "what_differs": pause.what_differs,
+        }
+    return record
+
+
+def decision_from(record: Record, request: ApprovalRequest, **given: Any) -> Decision:
+    """The decision as the engine takes it: the answer, and what it was given for."""
+    return Decision(
+        step_index=record["step_index"],
+        kind=record["kind"],
+        tool=record["tool"],
+        digest=record["digest"],
+        action=record["action"],
+        reopens=record["reopens"],
+        key=str(request.key),
+        **given,
+    )

@@ -1,0 +1,205 @@
+"""The door through which everybody decides: admin, REST, Slack, the command line, rules (design 3.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from approvals import audit, policy, records
+from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound
+from approvals.models import ApprovalRequest, RequestStatus
+from approvals.queue import decision_of
+from approvals.records import Record
+from statestore.clock import now
+from statestore.entries import ABSENT, Versioned
+from statestore.faults import point
+from workflows import codec, registry
+from workflows.actors import Actor
+from workflows.engine.gates import REJECTED
+from workflows.engine.values import Json
+from workflows.errors import Busy, Invalid, NothingPending, SpecChanged
+from workflows.models import WORKSPACE, Run, Status
+from workflows.runs import check_text, newest
+from workflows.successors import end_rejected, go_on, leave
+from workflows.times import rfc3339
+
+TRIES = 3
+REASON_LIMIT = 4000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """`run` is the fresh run that goes on (or the final, rejected one); `decision` is what the queue will say."""
+
+    run: Run
+    decision: dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Asked:
+    """What the caller wants, checked for shape."""
+
+    approved: bool
+    reason: str
+    actor: Actor
+    digest: str | None
+
+
+def decide(
+    key: str,
+    *,
+    approved: bool,
+    actor: Actor,
+    reason: str | None = None,
+    digest: str | None = None,
+    answers: Json | None = None,
+    edits: Json | None = None,
+    workspace: str = WORKSPACE,
+    agent_id: str | None = None,
+) -> Outcome:
+    """Decide a pending request exactly once, however many press at the same time.
+
+    Raises NotAllowed (before any look-up), ApprovalNotFound, SpecChanged (approve only), ActionChanged, Invalid,
+    AlreadyResolved (the loser of a race) and Busy. A refusal changes and consumes nothing. `agent_id` narrows the
+    scope: a key of another workflow is as good as absent.
+    """
+    policy.need(policy.may_decide_at_all(actor))
+    asked = _Asked(approved=approved, reason=_checked_reason(reason), actor=actor, digest=digest)
+    for _ in range(TRIES):
+        request = find_request(key, workspace, agent_id)
+        stored = _read(request)
+        if request is None or stored is None:
+            raise ApprovalNotFound(key, decision_of(key, workspace) if agent_id is None else None)
+        point("decide.record_read")
+        _check(request, stored.value, asked, answers, edits)
+        point("decide.before_claim")
+        outcome = _claim(request, stored, asked)
+        if outcome is not None:
+            point("decide.committed")
+            return outcome
+        if _read(request) is None:
+            raise AlreadyResolved(decision_of(key, workspace))
+    raise Busy("too many people act on this request at once; try again in a moment")
+
+
+def decide_run(run: Run, *, workspace: str = WORKSPACE, **asked: Any) -> Outcome:
+    """Decide the pending request of a run's chain. NothingPending when it does not wait for anybody."""
+    policy.need(policy.may_decide_at_all(asked["actor"]))
+    present = newest(run)
+    request = ApprovalRequest.objects.filter(run=present, status=RequestStatus.OPEN).order_by("id").last()
+    if present.status != Status.AWAITING or request is None:
+        status = "running" if present.status == Status.QUEUED else present.status
+        raise NothingPending(f"the run is {status}; nothing is pending", status=status)
+    return decide(str(request.key), workspace=workspace, **asked)
+
+
+def find_request(key: str, workspace: str = WORKSPACE, agent_id: str | None = None) -> ApprovalRequest | None:
+    """The request with this key in this scope, whatever became of it."""
+    try:
+        found = ApprovalRequest.objects.filter(workspace=workspace, key=key)
+        if agent_id is not None:
+            found = found.filter(agent_id=agent_id)
+        return found.first()
+    except (ValidationError, ValueError):
+        return None
+
+
+def _read(request: ApprovalRequest | None) -> Versioned | None:
+    if request is None:
+        return None
+    return records.store_of(request.workspace, request.agent_id).versioned(records.store_key(request.key))
+
+
+def _checked_reason(reason: str | None) -> str:
+    text = (reason or "").strip()
+    if len(text) > REASON_LIMIT:
+        message = f"at most {REASON_LIMIT} characters"
+        raise Invalid(f"reason: {message}", [{"path": "reason", "message": message}])
+    check_text(text, "reason")
+    return text
+
+
+def _check(request: ApprovalRequest, record: Record, asked: _Asked, answers: Json, edits: Json) -> None:
+    """Everything that can refuse, before anything is consumed: who, the spec, the action, the answers."""
+    policy.need(policy.may_decide(request, asked.actor))
+    if asked.approved:
+        present = registry.registry().present_hash(request.agent_id, request.run.source)
+        if present != record["spec_hash"]:
+            raise SpecChanged(recorded=record["spec_hash"], present=present)
+    if asked.digest is not None and asked.digest != record["digest"]:
+        raise ActionChanged(shown=asked.digest, present=record["digest"])
+    for name, given in (("answers", answers), ("edits", edits)):
+        if given is not None:
+            message = "this request takes none"
+            raise Invalid(f"{name}: {message}", [{"path": name, "message": message}])
+
+
+def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcome | None:
+    """In one transaction: version bump, counted delete, proof, successor. None when another was quicker."""
+    store = records.store_of(request.workspace, request.agent_id)
+    name = records.store_key(request.key)
+    with transaction.atomic():
+        if not store.bump(name, stored.version):
+            return None
+        # Read again inside: who may decide is a question of now.
+        policy.need(policy.may_decide(request, asked.actor))
+        record = store.claim(name, stored.version + 1)
+        if record is ABSENT:
+            # The row is locked by the bump above: only its expiry can have come between.
+            transaction.set_rollback(True)
+            return None
+        point("decide.claimed")
+        return _settle(request, record, asked)
+
+
+def _settle(request: ApprovalRequest, record: Record, asked: _Asked) -> Outcome:
+    """With the claim in hand: close the request, leave the old run, make the successor, write the proof."""
+    moment = now()
+    outcome = "approved" if asked.approved else "rejected"
+    close_request(request, RequestStatus.DECIDED)
+    decision = records.decision_from(
+        record,
+        request,
+        approved=asked.approved,
+        reason=asked.reason or None,
+        by=asked.actor.label,
+        at=rfc3339(moment),
+        surface=asked.actor.surface,
+    )
+    run = Run.objects.get(pk=request.run_id)
+    leave(run, Status.AWAITING)
+    outputs = codec.outputs_from(record)
+    if asked.approved:
+        successor = go_on(run, outputs=outputs, decision=decision)
+    else:
+        successor = end_rejected(run, outputs=outputs, decision=decision, reason=asked.reason or REJECTED)
+    entry = audit.record(
+        "decide",
+        outcome=outcome,
+        workspace=request.workspace,
+        actor=asked.actor,
+        key=str(request.key),
+        run=str(run.uuid),
+        successor=str(successor.uuid),
+        agent_id=request.agent_id,
+        step=request.step,
+        reason=asked.reason,
+        digest=record["digest"],
+        digest_sent=asked.digest is not None,
+        spec_hash=record["spec_hash"],
+        policy=request.policy,
+    )
+    told = {"outcome": outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
+    return Outcome(run=successor, decision=told)
+
+
+def close_request(request: ApprovalRequest, status: RequestStatus) -> None:
+    """`open -> status` by a filtered update, in the transaction that took the record."""
+    closed = ApprovalRequest.objects.filter(pk=request.pk, status=RequestStatus.OPEN).update(
+        status=status, closed_at=now()
+    )
+    if closed != 1:
+        raise RuntimeError(f"request {request.pk} was not open although its record was there; nothing was changed")

@@ -1,0 +1,96 @@
+"""Take a queued run and drive it to its next pause or end. Safe to call twice: the Run row decides."""
+
+from __future__ import annotations
+
+import logging
+import os
+
+from django.conf import settings
+from django.db import DatabaseError
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
+
+from statestore.clock import DbNow
+from statestore.conf import value as setting
+from statestore.faults import point
+from workflows import registry
+from workflows.adapters import evaluator, http, models
+from workflows.adapters.environment import Environment
+from workflows.codec import situation_of
+from workflows.driver import drive
+from workflows.engine.events import Failed
+from workflows.errors import Refusal
+from workflows.heartbeat import holding, owner
+from workflows.journal import LeaseLost, RunJournal
+from workflows.models import Run, Status
+from workflows.spec.model import Spec
+from workflows.world import World
+
+logger = logging.getLogger("kampong.driver")
+
+
+def claim(workspace: str, run_uuid: str) -> Run | None:
+    """One filtered update: the run is ours, with a fresh fence, or it was not queued and due."""
+    due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
+    queued = Run.objects.filter(due, workspace=workspace, uuid=run_uuid, status=Status.QUEUED)
+    taken = queued.update(
+        status=Status.RUNNING,
+        lease_owner=owner(),
+        lease_until=DbNow(setting("KAMPONG_LEASE_SECONDS")),
+        lease_token=F("lease_token") + 1,
+        started_at=Coalesce("started_at", DbNow()),
+    )
+    if taken != 1:
+        return None
+    run = Run.objects.filter(uuid=run_uuid, lease_owner=owner(), status=Status.RUNNING).first()
+    point("run.lease_taken")
+    return run
+
+
+def world_for(spec: Spec) -> World:
+    """The adapters of this process for one spec. Raises ModelUnavailable (engine semantics 2.1)."""
+    return World(
+        evaluator=evaluator.shared(),
+        environment=Environment(os.environ, key=settings.SECRET_KEY),
+        model=models.client_for(spec, os.environ),
+        tools=http.HttpTool(),
+        provider=spec.agent.model.provider if spec.agent.model else "model",
+    )
+
+
+def advance(workspace: str, run_uuid: str) -> None:
+    """Claim the run and drive it. Returns when it paused, ended, or was no longer ours."""
+    run = claim(workspace, run_uuid)
+    if run is None:
+        return
+    journal = RunJournal(run)
+    with holding(journal):
+        try:
+            _drive(run, journal)
+        except LeaseLost as lost:
+            logger.warning("%s; nothing more is written or called", lost)
+        except DatabaseError:
+            # The lease runs out and recovery decides: requeued without an open attempt, interrupted with one.
+            logger.exception("run %s: the database failed; recovery will take it up", run.uuid)
+            raise
+        except Exception as error:
+            logger.exception("run %s: unexpected error in the worker", run.uuid)
+            _interrupt(journal, error)
+
+
+def _drive(run: Run, journal: RunJournal) -> None:
+    spec = registry.pinned(run.workspace, run.spec_hash)
+    try:
+        world = world_for(spec)
+    except Refusal as refusal:
+        journal.note(Failed(error=refusal.message))
+        return
+    drive(spec, situation_of(run), world, journal)
+
+
+def _interrupt(journal: RunJournal, error: Exception) -> None:
+    """The engine or an adapter broke: nothing is repeated by itself. The text names the kind of error only."""
+    try:
+        journal.interrupt(f"unexpected error in the worker: {type(error).__name__}; see the worker's log")
+    except LeaseLost as lost:
+        logger.warning("%s; nothing more is written or called", lost)

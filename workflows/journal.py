@@ -1,0 +1,217 @@
+"""The driver's pen: events, attempts and the run row, each write fenced by the lease (design 3.1).
+
+Commit points are: before each outside call (the attempt), after it (outcome and events), a pause, the end. Events in
+between go with the next commit, so a step without an outside call costs no transaction of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.db.models.functions import Greatest
+
+from statestore.clock import DbNow, now
+from statestore.conf import value as setting
+from statestore.faults import point
+from workflows import codec
+from workflows.desk import CannotPause, Decided, desk
+from workflows.engine import jsontext, state
+from workflows.engine.effects import AskModel, CallTool, Decision, ModelFailed, Pause, ToolFailed
+from workflows.engine.events import (
+    AwaitingApproval,
+    Completed,
+    Event,
+    Failed,
+    Interrupted,
+    Rejected,
+    StepCompleted,
+    StepStarted,
+)
+from workflows.engine.values import Outputs
+from workflows.models import Attempt, Run, RunEvent, Status
+
+logger = logging.getLogger("kampong.driver")
+
+
+class LeaseLost(Exception):
+    """The run is no longer ours: taken over, cancelled, or our lease ran out. Write nothing, call nothing more."""
+
+
+def payload_of(event: Event) -> str:
+    """The stored form of an event: its wire form without outputs, which are read from the run."""
+    wire = state.event_json(event)
+    wire.pop("type")
+    if isinstance(event, StepCompleted | Completed):
+        wire.pop("output", None)
+    if isinstance(event, StepStarted | StepCompleted):
+        wire["index"] = event.index
+    return jsontext.dumps(wire)
+
+
+def event_row(run: Run, number: int, event: Event) -> RunEvent:
+    """An unsaved row for one event."""
+    return RunEvent(
+        workspace=run.workspace,
+        run=run,
+        number=number,
+        type=state.event_json(event)["type"],
+        payload=payload_of(event),
+        at=now(),
+    )
+
+
+class RunJournal:
+    """Writes one run while this process holds its lease. Every method raises LeaseLost when it no longer does."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self._token = run.lease_token
+        self._events: list[Event] = []
+        self._last_event = run.last_event
+        self._outputs: Outputs = codec.load_outputs(run.outputs)
+        self._index = self._entered = run.step_index
+        self._phase = run.phase
+        self._step = run.step
+        self._attempts = run.attempts.count()
+        self._open: Attempt | None = None
+        self._outcome: str | None = None
+        self.renewed_at = time.monotonic()
+
+    @property
+    def lease_token(self) -> int:
+        """The fence: the number that this process's claim of the run was given."""
+        return self._token
+
+    def still_mine(self) -> None:
+        """Raise LeaseLost when the lease may have run out: asked immediately before a request leaves."""
+        if time.monotonic() - self.renewed_at >= setting("KAMPONG_LEASE_SECONDS"):
+            raise LeaseLost(f"run {self.run.uuid}: the lease ran out before the call")
+
+    # What the driver tells ----------------------------------------------------------------------------------
+
+    def note(self, event: Event) -> None:
+        """Take an event. It is committed with the next commit point; the end of the run is one."""
+        if isinstance(event, StepStarted):
+            if self._outcome is not None:
+                self._commit_outcome()
+            self._index, self._phase, self._step = event.index, "before", event.step
+            self._entered = event.index
+        elif isinstance(event, StepCompleted):
+            self._outputs[event.step] = event.output
+            if not event.replayed:
+                self._index, self._phase = event.index + 1, "before"
+        elif isinstance(event, Failed) and event.step is not None:
+            # A step can fail after it completed (a guardrail without fallback): a retry enters it again.
+            self._index = self._entered
+        self._events.append(event)
+        if isinstance(event, Completed | Rejected | Failed):
+            self._finish(event)
+
+    def opening(self, effect: AskModel | CallTool, name: str) -> None:
+        """Commit the attempt row of a call that is about to leave; renews the lease in the same statement."""
+        point("run.before_attempt")
+        self._attempts += 1
+        attempt = Attempt(
+            workspace=self.run.workspace,
+            run=self.run,
+            step_index=effect.index,
+            step=effect.step,
+            n=self._attempts,
+            kind="model" if isinstance(effect, AskModel) else "tool",
+            name=name,
+            started_at=now(),
+        )
+        with transaction.atomic():
+            self._write()
+            attempt.save(force_insert=True)
+        self._open = attempt
+        self._outcome = None
+        point("run.attempt_open")
+
+    def closing(self, outcome: object) -> None:
+        """The call came back. The attempt closes in the transaction that appends what followed from it."""
+        point("run.called")
+        self._outcome = outcome.error if isinstance(outcome, ModelFailed | ToolFailed) else "ok"
+
+    def pause(self, pause: Pause) -> Decision | None:
+        """Ask the desk: a rule's decision at once, or None after the pause is stored and the lease given back."""
+        considered = desk().consider(self.run, pause)
+        if isinstance(considered, Decided):
+            return considered.decision
+        point("run.before_pause")
+        self._index, self._phase, self._step = pause.step_index, pause.phase, pause.step
+        try:
+            with transaction.atomic():
+                key = desk().open(self.run, pause)
+                self._events.append(
+                    AwaitingApproval(step=pause.step, kind=pause.kind, reason=pause.reason, tool=pause.tool, key=key)
+                )
+                # The outputs moved into the record: they are stored once.
+                self._write(status=Status.AWAITING, outputs="", lease_owner="", lease_until=None)
+        except CannotPause as error:
+            self.note(Failed(step=pause.step, error=str(error)))
+        point("run.paused")
+        return None
+
+    def interrupt(self, error: str) -> None:
+        """Something unforeseen happened: stop here, name the step, leave the rest to an operator."""
+        event = Interrupted(step=self._step or None, error=error)
+        self._events.append(event)
+        with transaction.atomic():
+            self._write(
+                keep_attempt_open=True,
+                status=Status.INTERRUPTED,
+                error=error,
+                ended_at=DbNow(),
+                lease_owner="",
+                lease_until=None,
+            )
+
+    # Writing --------------------------------------------------------------------------------------------------
+
+    def _commit_outcome(self) -> None:
+        point("run.before_event")
+        with transaction.atomic():
+            self._write()
+        point("run.event_written")
+
+    def _finish(self, event: Completed | Rejected | Failed) -> None:
+        point("run.before_final")
+        status, error = {
+            Completed: (Status.COMPLETED, ""),
+            Rejected: (Status.REJECTED, getattr(event, "reason", "")),
+            Failed: (Status.FAILED, getattr(event, "error", "")),
+        }[type(event)]
+        with transaction.atomic():
+            self._write(status=status, error=error, ended_at=DbNow(), lease_owner="", lease_until=None)
+        point("run.finished")
+
+    def _write(self, *, keep_attempt_open: bool = False, **fields: Any) -> None:
+        """One fenced update of the run, the buffered events, the attempt that ended; in the caller's transaction."""
+        changes: dict[str, Any] = {
+            "outputs": codec.dump_outputs(self._outputs),
+            "step_index": self._index,
+            "phase": self._phase,
+            "step": self._step,
+            "last_event": F("last_event") + len(self._events),
+            # A lease is never written earlier than the one stored: SQLite's clock is ours and can go back.
+            "lease_until": Greatest(F("lease_until"), DbNow(setting("KAMPONG_LEASE_SECONDS"))),
+        }
+        changes.update(fields)
+        asked_at = time.monotonic()
+        held = Run.objects.filter(pk=self.run.pk, lease_token=self._token, status=Status.RUNNING)
+        if held.update(**changes) != 1:
+            raise LeaseLost(f"run {self.run.uuid}: the lease is gone")
+        self.renewed_at = asked_at
+        if self._events:
+            rows = [event_row(self.run, self._last_event + n, event) for n, event in enumerate(self._events, start=1)]
+            RunEvent.objects.bulk_create(rows)
+            self._last_event += len(rows)
+            self._events = []
+        if self._open is not None and self._outcome is not None and not keep_attempt_open:
+            Attempt.objects.filter(pk=self._open.pk).update(ended_at=now(), outcome=self._outcome)
+            self._open, self._outcome = None, None

@@ -1,0 +1,66 @@
+"""One run in this process without a database: `run_spec`, library use, tests (engine semantics 21.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from workflows.driver import drive
+from workflows.engine import state
+from workflows.engine.effects import AskModel, CallTool, Decision, Pause
+from workflows.engine.events import AwaitingApproval, Event
+from workflows.engine.situation import Situation
+from workflows.spec.model import Spec
+from workflows.world import World
+
+State = dict[str, Any]
+#: Answers a pause, or None to leave it waiting.
+Asker = Callable[[Pause], Decision | None]
+Listener = Callable[[Event, State], None]
+
+
+class MemoryJournal:
+    """Keeps the state in memory and tells the listener each event after the state has been updated with it."""
+
+    def __init__(self, ask: Asker, listener: Listener) -> None:
+        self.state: State = state.new_state()
+        self._ask = ask
+        self._listener = listener
+
+    def note(self, event: Event) -> None:
+        self.state = state.apply(self.state, event)
+        self._listener(event, self.state)
+
+    def opening(self, effect: AskModel | CallTool, name: str) -> None:
+        """Nothing to keep: a run in memory ends with its process."""
+
+    def closing(self, outcome: object) -> None:
+        """Nothing to keep."""
+
+    def still_mine(self) -> None:
+        """Nobody else can take a run in memory."""
+
+    def pause(self, pause: Pause) -> Decision | None:
+        self.note(AwaitingApproval(step=pause.step, kind=pause.kind, reason=pause.reason, tool=pause.tool))
+        return self._ask(pause)
+
+
+def run_in_memory(spec: Spec, situation: Situation, world: World, *, ask: Asker, listener: Listener) -> State:
+    """Drive to the end, or to a pause that `ask` leaves open; the state then."""
+    journal = MemoryJournal(ask, listener)
+    drive(spec, situation, world, journal)
+    return journal.state
+
+
+def decision_for(pause: Pause, *, approved: bool, reason: str | None, by: str) -> Decision:
+    """A decision given at once, for exactly this pause."""
+    return Decision(
+        approved=approved,
+        reason=reason,
+        step_index=pause.step_index,
+        kind=pause.kind,
+        tool=pause.tool,
+        digest=pause.digest,
+        by=by,
+        surface="cli",
+    )

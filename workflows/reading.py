@@ -1,0 +1,148 @@
+"""A run's state and events for a reader, built from its numbered events (engine semantics 2.2, design 5.2).
+
+A chain reads as its newest run; nobody on the wire sees `queued` or `resumed`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from workflows import codec
+from workflows.desk import desk
+from workflows.engine import jsontext, state
+from workflows.engine.events import (
+    AwaitingApproval,
+    Cancelled,
+    Completed,
+    Event,
+    Expired,
+    Failed,
+    Interrupted,
+    Rejected,
+    StepCompleted,
+    StepStarted,
+)
+from workflows.engine.values import NOTHING, Json, Outputs
+from workflows.models import FINAL, Run, RunEvent, Status
+from workflows.runs import newest
+
+State = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """One event of a run with the state after it. `number` counts within the run, from 1."""
+
+    number: int
+    event: Json
+    state: State
+    at: Any
+
+
+def outputs_of(run: Run) -> Outputs:
+    """Where this run's outputs are now: in its record while it waits, with its successor once it was resumed."""
+    while True:
+        if run.status == Status.RESUMED and run.resumed_as_id is not None:
+            run = Run.objects.get(pk=run.resumed_as_id)
+            continue
+        if run.status == Status.AWAITING:
+            stored = desk().outputs(run)
+            if stored is not None:
+                return codec.outputs_from(stored)
+            before = run.status
+            run = Run.objects.get(pk=run.pk)
+            if run.status == before:
+                # Record and status are written in one transaction; queue_doctor names a pair that disagrees.
+                return {}
+            continue
+        return codec.load_outputs(run.outputs)
+
+
+def event_of(row: RunEvent, outputs: Outputs) -> Event:
+    """The stored row as the event it was, with the output read from the run."""
+    facts = jsontext.loads(row.payload)
+    match row.type:
+        case "step_started":
+            return StepStarted(step=facts["step"], index=facts.get("index", 0))
+        case "step_completed":
+            return StepCompleted(
+                step=facts["step"],
+                index=facts.get("index", 0),
+                output=outputs.get(facts["step"], NOTHING),
+                confidence=facts.get("confidence"),
+            )
+        case "awaiting_approval":
+            return AwaitingApproval(
+                step=facts["step"],
+                kind=facts["kind"],
+                reason=facts["reason"],
+                tool=facts.get("toolName"),
+                key=facts.get("key"),
+            )
+        case "completed":
+            return Completed(output={step: value for step, value in outputs.items() if value is not NOTHING})
+        case "rejected":
+            return Rejected(step=facts["step"], reason=facts["reason"])
+        case "failed":
+            return Failed(error=facts["error"], step=facts.get("step"))
+        case "cancelled":
+            return Cancelled(error=facts["error"])
+        case "expired":
+            return Expired(error=facts["error"], step=facts.get("step"))
+        case "interrupted":
+            return Interrupted(error=facts["error"], step=facts.get("step"))
+    raise ValueError(f"event {row.pk} has the unknown type {row.type!r}")
+
+
+def frames(run: Run, after: int = 0) -> Iterator[Frame]:
+    """This run's own events numbered above `after`, each with the state after it."""
+    outputs = outputs_of(run)
+    present = state.new_state()
+    for row in RunEvent.objects.filter(run=run).order_by("number"):
+        event = event_of(row, outputs)
+        present = state.apply(present, event)
+        if row.number > after:
+            yield Frame(number=row.number, event=state.event_json(event), state=present, at=row.at)
+
+
+def own_state(run: Run) -> State:
+    """The state of this record alone."""
+    present = state.new_state()
+    outputs = outputs_of(run)
+    for row in RunEvent.objects.filter(run=run).order_by("number"):
+        present = state.apply(present, event_of(row, outputs))
+    return present
+
+
+def run_state(run: Run) -> State:
+    """The state of the chain: its newest run's."""
+    return own_state(newest(run))
+
+
+def run_json(run: Run, *, own: bool = False) -> dict[str, Any]:
+    """`{id, state, resumedFrom?, resumedAs?}`. The id is the one asked for; the state is the chain's unless `own`."""
+    shown = run if own else newest(run)
+    answer: dict[str, Any] = {"id": str(run.uuid), "agent": run.agent_id, "state": own_state(shown)}
+    if run.resumed_from_id is not None:
+        answer["resumedFrom"] = str(Run.objects.values_list("uuid", flat=True).get(pk=run.resumed_from_id))
+    if shown.pk != run.pk:
+        answer["resumedAs"] = str(shown.uuid)
+    elif run.resumed_as_id is not None:
+        answer["resumedAs"] = str(Run.objects.values_list("uuid", flat=True).get(pk=run.resumed_as_id))
+    return answer
+
+
+def wait_for(run: Run, seconds: float) -> Run:
+    """The chain's newest run once it waits or has ended, or after `seconds`. Holds no transaction meanwhile."""
+    deadline = time.monotonic() + seconds
+    pause = 0.01
+    while True:
+        run = newest(Run.objects.get(pk=run.pk))
+        left = deadline - time.monotonic()
+        if run.status in FINAL or run.status == Status.AWAITING or left <= 0:
+            return run
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.1)

@@ -1,0 +1,96 @@
+"""What happens to runs whose worker is gone, and to queued runs whose message is lost (design 3.1, 4).
+
+An open attempt means an effect of unknown fate: the run is interrupted at once, never repeated by itself. Without one
+it goes back to the queue; the third lost worker parks it.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from statestore.clock import DbNow
+from workflows.endings import end_from_outside
+from workflows.engine.events import Interrupted
+from workflows.models import Attempt, Run, Status
+from workflows.tasks import enqueue
+
+logger = logging.getLogger("kampong.recovery")
+
+RESEND_AFTER_SECONDS = 5
+MOST_TAKEOVERS = 2
+BATCH = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recovered:
+    """What one pass did."""
+
+    resent: int = 0
+    requeued: int = 0
+    interrupted: int = 0
+
+
+def recover() -> Recovered:
+    """One pass. Safe to run anywhere, any number of times at once."""
+    requeued = interrupted = 0
+    lost = Run.objects.filter(status=Status.RUNNING, lease_until__lt=DbNow()).order_by("id")
+    for run in lost[:BATCH]:
+        outcome = _take_from_lost_worker(run)
+        requeued += outcome == "requeued"
+        interrupted += outcome == "interrupted"
+    return Recovered(resent=_resend(), requeued=requeued, interrupted=interrupted)
+
+
+def _take_from_lost_worker(run: Run) -> str:
+    """`requeued`, `interrupted`, or `` when the worker was there after all. One transaction."""
+    still_lost = Q(status=Status.RUNNING, lease_token=run.lease_token, lease_until__lt=DbNow())
+    with transaction.atomic():
+        # Take the row first: a worker that wakes now meets the fence before it can open another attempt.
+        taken = Run.objects.filter(still_lost, pk=run.pk).update(lease_token=F("lease_token") + 1)
+        if taken != 1:
+            return ""
+        mine = Q(status=Status.RUNNING, lease_token=run.lease_token + 1)
+        open_attempt = Attempt.objects.filter(run=run, ended_at__isnull=True).order_by("-n").first()
+        if open_attempt is not None:
+            error = (
+                f"interrupted at step {open_attempt.step}: the worker was lost during a call of {open_attempt.name}, "
+                "and nobody knows whether it took effect; check there, then retry or give up"
+            )
+            event = Interrupted(step=open_attempt.step, error=error)
+        elif run.takeovers >= MOST_TAKEOVERS:
+            event = Interrupted(step=run.step or None, error="lost its worker three times; retry or give up")
+        else:
+            Run.objects.filter(mine, pk=run.pk).update(
+                status=Status.QUEUED,
+                takeovers=F("takeovers") + 1,
+                queued_at=DbNow(),
+                lease_owner="",
+                lease_until=None,
+            )
+            run.refresh_from_db()
+            enqueue(run)
+            logger.warning("run %s lost its worker; queued again", run.uuid)
+            return "requeued"
+        end_from_outside(run, where=mine, event=event)
+    logger.error("run %s interrupted: %s", run.uuid, event.error)
+    return "interrupted"
+
+
+def _resend() -> int:
+    """Enqueue again what has been queued and due for too long: its message may be lost. A doubled one does no harm."""
+    due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
+    waiting = Run.objects.filter(due, status=Status.QUEUED, queued_at__lt=DbNow(-RESEND_AFTER_SECONDS)).order_by("id")
+    resent = 0
+    for run in waiting[:BATCH]:
+        with transaction.atomic():
+            again = Run.objects.filter(
+                pk=run.pk, status=Status.QUEUED, queued_at__lt=DbNow(-RESEND_AFTER_SECONDS)
+            ).update(queued_at=DbNow())
+            if again == 1:
+                enqueue(run)
+                resent += 1
+    return resent

@@ -1,0 +1,234 @@
+"""The doors through which runs are started, cancelled, retried and given up (design 2, 3.1)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q
+
+from statestore.clock import DbNow, now
+from statestore.store import StateStore
+from workflows import codec, registry
+from workflows.actors import Actor
+from workflows.adapters.models import client_for
+from workflows.desk import desk
+from workflows.endings import end_from_outside
+from workflows.engine import jsontext
+from workflows.engine.events import Cancelled, Failed
+from workflows.engine.situation import Trigger
+from workflows.engine.values import NOTHING, Json, MaybeJson, Outputs
+from workflows.errors import Invalid, NotPossible, RunNotFound, SpecChanged, TooLarge
+from workflows.headers import passed_on
+from workflows.models import WORKSPACE, Run, SpecVersion, Status
+from workflows.registry import SpecFile
+from workflows.successors import go_on, leave
+from workflows.tasks import enqueue
+
+INPUT_LIMIT = 1024 * 1024
+IDEMPOTENCY_SECONDS = 24 * 3600
+
+
+@dataclass(frozen=True, kw_only=True)
+class Started:
+    """`repeated`: the idempotency key was seen before, and `run` is the one that it started then."""
+
+    run: Run
+    repeated: bool = False
+
+
+def start_run(
+    spec_file: SpecFile,
+    *,
+    input: str,
+    actor: Actor,
+    headers: Mapping[str, str] | None = None,
+    body: MaybeJson = NOTHING,
+    overrides: Mapping[str, Json] | None = None,
+    workspace: str = WORKSPACE,
+    idempotency_key: str | None = None,
+) -> Started:
+    """Register a run and queue it, in one transaction.
+
+    Raises Invalid (input or vars), TooLarge, ModelUnavailable; then nothing is written.
+    """
+    _check_input(input)
+    given = dict(overrides or {})
+    _check_overrides(spec_file, given)
+    client_for(spec_file.spec, os.environ)
+    trigger = Trigger(headers=passed_on((headers or {}).items()), body=body)
+    run = Run(
+        workspace=workspace,
+        agent_id=spec_file.agent_id,
+        spec_hash=spec_file.hash,
+        source=str(spec_file.path),
+        input=input,
+        trigger=jsontext.dumps(codec.trigger_json(trigger)),
+        overrides=jsontext.dumps(given) if given else "",
+        started_by=actor.label,
+        started_by_user_id=actor.user_id,
+        surface=actor.surface,
+        created_at=now(),
+        queued_at=DbNow(),
+    )
+    with transaction.atomic():
+        if idempotency_key is not None:
+            earlier = _claim_idempotency(run, idempotency_key)
+            if earlier is not None:
+                return Started(run=earlier, repeated=True)
+        SpecVersion.objects.bulk_create(
+            [
+                SpecVersion(
+                    workspace=workspace,
+                    agent_id=spec_file.agent_id,
+                    hash=spec_file.hash,
+                    text=spec_file.text,
+                    source=str(spec_file.path),
+                    first_seen=now(),
+                )
+            ],
+            ignore_conflicts=True,
+        )
+        run.save(force_insert=True)
+        enqueue(run)
+    return Started(run=run)
+
+
+def find_run(run_uuid: str, workspace: str = WORKSPACE) -> Run:
+    """The run with this id. RunNotFound for anything else, ids that are none included."""
+    try:
+        return Run.objects.get(uuid=run_uuid, workspace=workspace)
+    except (Run.DoesNotExist, ValidationError, ValueError) as error:
+        raise RunNotFound(f"there is no run {run_uuid!r}") from error
+
+
+def newest(run: Run) -> Run:
+    """The end of this run's chain."""
+    while run.resumed_as_id is not None:
+        run = Run.objects.get(pk=run.resumed_as_id)
+    return run
+
+
+def cancel_run(run: Run, *, actor: Actor, reason: str = "") -> Run:
+    """End a queued, running or waiting run as `cancelled`; NotPossible when it was decided or ended meanwhile.
+
+    A waiting run's record is claimed with the same delete as a decision's. A running one meets the fence at its next
+    write; no further call starts.
+    """
+    error = f"cancelled by {actor.label}" + (f": {reason}" if reason else "")
+    with transaction.atomic():
+        run.refresh_from_db()
+        if run.status == Status.AWAITING:
+            record = desk().on_cancel(run, actor, reason)
+            if record is None:
+                raise NotPossible("the approval was decided meanwhile; look at the run again", status=run.status)
+            _end(run, Cancelled(error=error), outputs=codec.outputs_from(record))
+        elif run.status in (Status.QUEUED, Status.RUNNING):
+            _end(run, Cancelled(error=error))
+            desk().note("cancel", run, actor, reason)
+        else:
+            raise NotPossible(f"the run is {run.status} and cannot be cancelled", status=run.status)
+    run.refresh_from_db()
+    return run
+
+
+def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
+    """A successor of an interrupted or failed run at the same step, with the same outputs and the same decision.
+
+    The operator takes the responsibility for repeating the effect, so a reason is needed. Raises Invalid,
+    NotPossible, SpecChanged (the file's hash is compared again; the engine compares the action's digest).
+    """
+    _need_reason(reason)
+    run.refresh_from_db()
+    if run.status not in (Status.INTERRUPTED, Status.FAILED):
+        raise NotPossible(
+            f"the run is {run.status}; only an interrupted or failed run can be retried", status=run.status
+        )
+    present = registry.registry().present_hash(run.agent_id, run.source)
+    if present != run.spec_hash:
+        raise SpecChanged(recorded=run.spec_hash, present=present)
+    with transaction.atomic():
+        outputs = _before_step(run)
+        leave(run, Status(run.status))
+        successor = go_on(run, outputs=outputs, decision=codec.load_decision(run.decision))
+        desk().note("retry", run, actor, reason)
+    return successor
+
+
+def give_up_run(run: Run, *, actor: Actor, reason: str) -> Run:
+    """End an interrupted run as `failed`. Raises Invalid, NotPossible."""
+    _need_reason(reason)
+    error = f"given up by {actor.label}: {reason}"
+    with transaction.atomic():
+        run.refresh_from_db()
+        if run.status != Status.INTERRUPTED:
+            raise NotPossible(f"the run is {run.status}; only an interrupted run can be given up", status=run.status)
+        _end(run, Failed(step=run.step or None, error=error))
+        desk().note("give_up", run, actor, reason)
+    run.refresh_from_db()
+    return run
+
+
+def _end(run: Run, event: Cancelled | Failed, outputs: Outputs | None = None) -> None:
+    """From the status as read; NotPossible when it changed meanwhile."""
+    if not end_from_outside(run, where=Q(status=run.status), event=event, outputs=outputs):
+        raise NotPossible("the run went on meanwhile; look at it again", status=run.status)
+
+
+def _before_step(run: Run) -> Outputs:
+    """Outputs of the steps ahead of the one that a retry enters; a step that failed after completing runs again."""
+    outputs = codec.load_outputs(run.outputs)
+    if run.phase == "after":
+        return outputs
+    spec = registry.pinned(run.workspace, run.spec_hash)
+    ahead = {step.step for step in spec.agent.workflow[: run.step_index]}
+    return {step: value for step, value in outputs.items() if step in ahead}
+
+
+def _need_reason(reason: str) -> None:
+    if not reason.strip():
+        raise Invalid("a reason is needed", [{"path": "reason", "message": "say why, in a few words"}])
+    check_text(reason, "reason")
+
+
+def check_text(text: str, path: str) -> None:
+    """Refuse what no database and no JSON can hold: NUL and lone surrogates."""
+    try:
+        jsontext.check(text)
+    except jsontext.NotJson as error:
+        raise Invalid(f"{path}: {error.reason}", [{"path": path, "message": error.reason}]) from error
+
+
+def _check_input(text: str) -> None:
+    check_text(text, "input")
+    size = len(text.encode())
+    if size > INPUT_LIMIT:
+        raise TooLarge(f"the input has {size} bytes; the limit is {INPUT_LIMIT}", limit=INPUT_LIMIT)
+
+
+def _check_overrides(spec_file: SpecFile, overrides: Mapping[str, Json]) -> None:
+    declared = spec_file.spec.vars
+    unknown = [name for name in overrides if name not in declared]
+    if unknown:
+        known = ", ".join(declared) or "none"
+        raise Invalid(
+            f"the spec declares no var {', '.join(unknown)}; declared: {known}",
+            [{"path": f"vars.{name}", "message": f"not declared; declared: {known}"} for name in unknown],
+        )
+    try:
+        jsontext.check(dict(overrides))
+    except jsontext.NotJson as error:
+        raise Invalid(f"vars: {error.reason}", [{"path": f"vars.{error.path}", "message": error.reason}]) from error
+
+
+def _claim_idempotency(run: Run, key: str) -> Run | None:
+    """Write key and run together; the earlier run when the key was used within a day."""
+    store = StateStore(run.workspace, run.agent_id, kinds=("hook:",))
+    name = "hook:" + hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
+    if store.put_if_absent(name, {"run": str(run.uuid)}, ttl=IDEMPOTENCY_SECONDS):
+        return None
+    return find_run(store.get(name)["run"], run.workspace)
