@@ -7,3 +7,12 @@ class WorkflowsConfig(AppConfig):
     name = "workflows"
     default_auto_field = "django.db.models.BigAutoField"
     verbose_name = "Workflows"
+
+    def ready(self) -> None:
+        # Models must be loaded first.
+        from statestore.upkeep import purge_expired
+        from workflows import beats, housekeeping, messages
+
+        housekeeping.register("purge of expired entries", 60.0, purge_expired)
+        housekeeping.register("old messages", 3600.0, messages.prune)
+        housekeeping.register("forgotten workers", 3600.0, beats.prune)

@@ -16,6 +16,7 @@ from django_tasks_db import DatabaseBackend
 from statestore.clock import now
 from workflows.advance import advance
 from workflows.models import Run, Status
+from workflows.wakeup import bell
 
 try:
     from django.tasks import task  # type: ignore[import-not-found, unused-ignore]  # Django 6 has it built in
@@ -25,11 +26,11 @@ except ImportError:
 
 @task()
 def advance_run(workspace: str, run_id: str) -> None:
-    """Drive a run to its next pause or end; a run that has to wait for its time gets a message for then."""
+    """Drive a run to its next pause or end. One that is queued still, or again, gets another message."""
     advance(workspace, run_id)
-    later = Run.objects.filter(workspace=workspace, uuid=run_id, status=Status.QUEUED, not_before__isnull=False).first()
-    if later is not None:
-        enqueue(later)
+    queued = Run.objects.filter(workspace=workspace, uuid=run_id, status=Status.QUEUED).first()
+    if queued is not None:
+        enqueue(queued)
 
 
 def enqueue(run: Run) -> None:
@@ -41,6 +42,7 @@ def enqueue(run: Run) -> None:
     send = functools.partial(message.enqueue, run.workspace, str(run.uuid))
     if _in_our_database(message):
         send()
+        transaction.on_commit(bell.ring)
     else:
         # Robust: the run is committed. A broker that fails is logged, and recovery sends again.
         transaction.on_commit(send, robust=True)

@@ -1,0 +1,94 @@
+"""The worker threads of one process: they take messages, recover lost runs and keep house."""
+
+from __future__ import annotations
+
+import logging
+import time
+
+from django.db import DatabaseError, close_old_connections
+
+from statestore.conf import value as setting
+from workflows import beats, messages, recovery
+from workflows.housekeeping import Chore, Rota
+from workflows.supervisor import Loop
+from workflows.tasks import advance_run
+from workflows.wakeup import Bell, bell
+
+logger = logging.getLogger("kampong.worker")
+
+
+class WorkerPool:
+    """Worker threads, one keeper for signs of life and recovery, one for chores; each goes on after an error."""
+
+    def __init__(self, threads: int | None = None) -> None:
+        count = threads if threads is not None else setting("KAMPONG_WORKERS")
+        self._busy: set[str] = set()
+        self._own_bell = Bell()
+        self._recover_at = 0.0
+        self._rota = Rota()
+        self._workers = [Loop(f"worker-{n}", self._work, bell) for n in range(1, count + 1)]
+        self._keepers = [
+            Loop("worker-keeper", self._keep, self._own_bell),
+            Loop("worker-chores", self._do_chores, self._own_bell),
+        ]
+
+    def start(self) -> None:
+        """Begin to take messages."""
+        for loop in [*self._keepers, *self._workers]:
+            loop.start()
+
+    def stop_taking(self) -> None:
+        """Take nothing new from here on; what runs goes on. Returns at once."""
+        for loop in self._workers:
+            loop.stop()
+
+    def stop(self, drain_seconds: float) -> tuple[str, ...]:
+        """Let what runs finish within so many seconds; the ids of the runs that did not."""
+        self.stop_taking()
+        until = time.monotonic() + drain_seconds
+        for loop in self._workers:
+            loop.join(max(0.0, until - time.monotonic()))
+        for loop in self._keepers:
+            loop.stop()
+        for loop in self._keepers:
+            loop.join(max(1.0, until - time.monotonic()))
+        try:
+            beats.leave()
+        except DatabaseError as error:
+            logger.warning("could not sign off (%s); this worker is forgotten in a moment", error)
+        return tuple(sorted(self._busy))
+
+    def _work(self) -> float:
+        message = messages.take()
+        if message is None:
+            return float(setting("KAMPONG_POLL_SECONDS"))
+        workspace, run_id = message
+        self._busy.add(run_id)
+        try:
+            advance_run.call(workspace, run_id)
+        finally:
+            self._busy.discard(run_id)
+        return 0.0
+
+    def _keep(self) -> float:
+        beats.beat()
+        if time.monotonic() >= self._recover_at:
+            self._recover_at = time.monotonic() + setting("KAMPONG_RECOVER_SECONDS")
+            recovery.recover()
+        return float(min(beats.BEAT_SECONDS, max(0.05, self._recover_at - time.monotonic())))
+
+    def _do_chores(self) -> float:
+        for chore in self._rota.due():
+            _do(chore)
+        return self._rota.seconds_to_next(most=1.0)
+
+
+def _do(chore: Chore) -> None:
+    try:
+        done = chore.do()
+    except Exception:
+        # One chore that fails must not keep the others from being done; it is due again after its interval.
+        logger.exception("%s failed; trying again in %s s", chore.name, chore.every_seconds)
+        close_old_connections()
+    else:
+        logger.debug("%s: %s", chore.name, done)
