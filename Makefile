@@ -3,7 +3,7 @@
 
 SHELL := /bin/sh
 PY := .venv/bin/python
-PIP := $(PY) -m pip install --quiet --disable-pip-version-check --no-input
+PIP := $(PY) -m pip install -qq --disable-pip-version-check --no-input
 RUN_TIME := .venv/.run-time
 DEVELOPMENT := .venv/.development
 CLEAN_ENV := env -u KAMPONG_TEST_DB -u KAMPONG_TEST_POSTGRES_URL -u KAMPONG_PROVE

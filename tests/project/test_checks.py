@@ -1,0 +1,130 @@
+"""Each mistake of an operator is caught by a check with its id and a hint that names the setting to fix."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from django.core.checks import CheckMessage, run_checks
+from django.db import connection
+from django.test import override_settings
+
+from kampong import checks
+from kampong.reference import check_promises
+from tests.conftest import ROOT, database_url
+
+PUBLIC: dict[str, Any] = {
+    "KAMPONG_PRODUCTION": True,
+    "KAMPONG_TESTING": False,
+    "KAMPONG_TRUST_FORWARDED_PROTO": True,
+    "SECRET_KEY": "k" * 50,
+    "SECRET_KEY_GIVEN": True,
+    "ALLOWED_HOSTS": ["kampong.example.org"],
+    "CSRF_TRUSTED_ORIGINS": ["https://kampong.example.org"],
+}
+
+
+def ours(databases: list[str] | None = None, **changes: Any) -> dict[str, CheckMessage]:
+    """Our findings by id, with a deployment that is right but for the changes."""
+    with override_settings(**PUBLIC | changes):
+        found = run_checks(databases=databases)
+    return {message.id: message for message in found if message.id and message.id.startswith("kampong.")}
+
+
+def test_a_right_deployment_passes() -> None:
+    assert ours() == {}
+
+
+def test_a_laptop_needs_no_settings() -> None:
+    assert ours(KAMPONG_PRODUCTION=False, ALLOWED_HOSTS=["localhost"], CSRF_TRUSTED_ORIGINS=[]) == {}
+
+
+MISTAKES = [
+    ("kampong.E001", {"SECRET_KEY_GIVEN": False}, "SECRET_KEY"),
+    ("kampong.E001", {"SECRET_KEY": "short"}, "SECRET_KEY"),
+    ("kampong.E002", {"ALLOWED_HOSTS": ["localhost", "127.0.0.1"]}, "ALLOWED_HOSTS"),
+    ("kampong.E002", {"ALLOWED_HOSTS": ["*", "kampong.example.org"]}, "ALLOWED_HOSTS"),
+    ("kampong.E003", {"CSRF_TRUSTED_ORIGINS": []}, "CSRF_TRUSTED_ORIGINS"),
+    ("kampong.E003", {"CSRF_TRUSTED_ORIGINS": ["http://kampong.example.org"]}, "CSRF_TRUSTED_ORIGINS"),
+    ("kampong.E004", {"KAMPONG_TESTING": True}, "KAMPONG_TESTING"),
+    ("kampong.E006", {"KAMPONG_HEARTBEAT_SECONDS": 31.0}, "KAMPONG_HEARTBEAT_SECONDS"),
+    ("kampong.E006", {"KAMPONG_HEARTBEAT_SECONDS": 0.0}, "KAMPONG_HEARTBEAT_SECONDS"),
+]
+
+
+@pytest.mark.parametrize(("code", "changes", "setting"), MISTAKES)
+def test_a_mistake_is_found_and_the_setting_named(code: str, changes: dict[str, Any], setting: str) -> None:
+    found = ours(**changes)
+    assert list(found) == [code]
+    assert setting in (found[code].hint or "")
+
+
+def test_an_operator_is_asked_about_the_proxys_header() -> None:
+    with override_settings():
+        from django.conf import settings
+
+        if hasattr(settings, "KAMPONG_TRUST_FORWARDED_PROTO"):
+            del settings.KAMPONG_TRUST_FORWARDED_PROTO
+        rest = {name: value for name, value in PUBLIC.items() if name != "KAMPONG_TRUST_FORWARDED_PROTO"}
+        with override_settings(**rest):
+            found = checks.check_forwarded_proto(None)
+    assert [message.id for message in found] == ["kampong.W001"]
+    assert "KAMPONG_TRUST_FORWARDED_PROTO" in (found[0].hint or "")
+
+
+def test_a_lease_shorter_than_three_busy_timeouts_is_found() -> None:
+    """On PostgreSQL there is no such timeout, so this looks at the settings of a SQLite project of its own."""
+    variables = {
+        "DATABASE_URL": "sqlite:///:memory:",
+        "KAMPONG_LEASE_SECONDS": "0.3",
+        "KAMPONG_HEARTBEAT_SECONDS": "0.1",
+    }
+    finished = check_in_a_process(variables)
+    assert finished.returncode == 1
+    assert "kampong.E005" in finished.stderr
+    assert "KAMPONG_LEASE_SECONDS" in finished.stderr
+
+
+def check_in_a_process(variables: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, str(ROOT / "manage.py"), "check", *arguments]
+    env = {name: text for name, text in os.environ.items() if not name.startswith("KAMPONG_")} | variables
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_the_environment_of_a_public_site_passes_the_checks() -> None:
+    variables = {
+        "KAMPONG_PRODUCTION": "1",
+        "KAMPONG_TRUST_FORWARDED_PROTO": "1",
+        "SECRET_KEY": "k" * 50,
+        "ALLOWED_HOSTS": "kampong.example.org",
+        "CSRF_TRUSTED_ORIGINS": "https://kampong.example.org",
+    }
+    finished = check_in_a_process(variables, "--fail-level", "WARNING")
+    assert finished.returncode == 0, finished.stderr
+
+
+@pytest.mark.django_db
+def test_a_superuser_of_the_database_is_refused_in_production() -> None:
+    if connection.vendor != "postgresql":
+        assert "kampong.E007" not in ours(databases=["default"])
+        return
+    assert "kampong.E007" in ours(databases=["default"])
+    assert "kampong.E007" not in ours(databases=["default"], KAMPONG_PRODUCTION=False)
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE ROLE plain_for_a_check")  # gone again with this test's transaction
+        cursor.execute("SET LOCAL ROLE plain_for_a_check")
+        assert "kampong.E007" not in ours(databases=["default"])
+        cursor.execute("RESET ROLE")
+
+
+def test_every_check_is_triggered_by_a_test_here() -> None:
+    tested = {code.removeprefix("kampong.") for code, _, _ in MISTAKES} | {"W001", "E005", "E007"}
+    assert {code for code, _ in check_promises(checks)} == tested
+
+
+@pytest.mark.django_db
+def test_the_running_tests_name_their_own_database() -> None:
+    assert "test" in database_url()
