@@ -1,0 +1,100 @@
+"""From the bytes of a file to a text that the YAML parser reads by the rules of YAML 1.2."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+
+#: Of a spec file, and of a spec whose aliases are written out.
+MAX_BYTES = 4 * 1024 * 1024
+
+_FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
+_MOST_DIRECTIVES = 20
+#: Line breaks in YAML 1.1 and to the parser, ordinary characters in YAML 1.2.
+_NO_LONGER_BREAKS = "\x85\u2028\u2029"
+_ESCAPED_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+
+
+class Unreadable(Exception):
+    """The file is not one YAML document; `line` and `column` (from 1) say where reading stopped."""
+
+    def __init__(self, reason: str, line: int = 1, column: int = 1) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.line = line
+        self.column = column
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """`text` is for the parser, character by character where the author's is; `restore` undoes its stand-ins."""
+
+    text: str
+    _stand_ins: dict[int, str | None] = field(default_factory=dict)
+
+    def restore(self, value: str) -> str:
+        return value.translate(self._stand_ins) if self._stand_ins else value
+
+
+def source(data: str | bytes) -> Source:
+    """Decode, check the size and the characters, and hide from the parser what it would read by old rules."""
+    text = _decoded(data).removeprefix("\ufeff")
+    forbidden = _FORBIDDEN.search(text)
+    if forbidden:
+        reason = f"the character U+{ord(forbidden[0]):04X} is not allowed in YAML; write it as an escape"
+        raise Unreadable(reason, *_place(text, forbidden.start()))
+    if len(_TAG_DIRECTIVE.findall(text)) > _MOST_DIRECTIVES:
+        raise Unreadable(f"more than {_MOST_DIRECTIVES} %TAG directives")
+    return _with_stand_ins(text)
+
+
+def _decoded(data: str | bytes) -> str:
+    size = len(data) if isinstance(data, bytes) else len(data.encode("utf-8", "surrogatepass"))
+    if size > MAX_BYTES:
+        raise Unreadable(f"the file has {size} bytes; at most {MAX_BYTES} (4 MiB) are read")
+    if isinstance(data, str):
+        return data
+    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
+    try:
+        return data.decode(encoding)
+    except UnicodeDecodeError as error:
+        before = data[: error.start].decode(encoding, "replace")
+        raise Unreadable(
+            f"the byte 0x{data[error.start]:02X} is not {encoding.upper()}; save the file as UTF-8",
+            *_place(before, len(before)),
+        ) from error
+
+
+def _with_stand_ins(text: str) -> Source:
+    stand_ins: dict[int, str | None] = {}
+    unused = (code for code in range(0xE000, 0xF8FF) if chr(code) not in text)
+    for char in _NO_LONGER_BREAKS:
+        if char in text:
+            stand_in = next(unused)
+            text = text.replace(char, chr(stand_in))
+            stand_ins[stand_in] = char
+    if _ESCAPED_PAIR.search(text) and _is_json(text):
+        # JSON writes characters beyond the basic plane as two escapes, which the parser refuses. Filler keeps columns.
+        filler = next(unused)
+        stand_ins[filler] = None
+        text = _ESCAPED_PAIR.sub(lambda pair: _joined(pair) + chr(filler) * 11, text)
+    return Source(text=text, _stand_ins=stand_ins)
+
+
+def _joined(pair: re.Match[str]) -> str:
+    return chr(0x10000 + (int(pair[1], 16) - 0xD800) * 0x400 + int(pair[2], 16) - 0xDC00)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    before = text[:at].replace("\r\n", "\n").replace("\r", "\n")
+    return before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
