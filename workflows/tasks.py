@@ -37,7 +37,9 @@ def enqueue(run: Run) -> None:
     """Send a worker to this run: inside the caller's transaction, or after its commit where the queue is elsewhere."""
     message = advance_run
     due = _due(run)
-    if due is not None and message.get_backend().supports_defer:
+    if due is not None:
+        if not message.get_backend().supports_defer:
+            return  # Recovery sends when the time has come.
         message = message.using(run_after=due)
     send = functools.partial(message.enqueue, run.workspace, str(run.uuid))
     if _in_our_database(message):
