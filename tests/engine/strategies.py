@@ -1,6 +1,10 @@
 """What hypothesis draws for the engine's tests."""
 
+from __future__ import annotations
+
 from hypothesis import strategies as st
+
+from workflows.engine.values import Json
 
 #: Everything but NUL and half surrogates, which are refused.
 texts = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]), max_size=20)
@@ -14,7 +18,7 @@ hostile_texts = st.lists(
 numbers = st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 
 
-def json_values(texts=texts):
+def json_values(texts: st.SearchStrategy[str] = texts) -> st.SearchStrategy[Json]:
     """Any JSON value that may be stored."""
     return st.recursive(
         st.none() | st.booleans() | numbers | texts,

@@ -1,5 +1,7 @@
 """Conditions of 1.0 specs (engine semantics 7)."""
 
+from __future__ import annotations
+
 import pytest
 
 from workflows.engine.condition10 import ConditionError, evaluate
@@ -53,7 +55,7 @@ OUTPUTS = {
         "s.big == 9007199254740993",
     ],
 )
-def test_a_field_equals_a_literal_of_its_own_type(condition):
+def test_a_field_equals_a_literal_of_its_own_type(condition: str) -> None:
     assert evaluate(condition, OUTPUTS) is True
     assert evaluate(condition.replace("==", "!="), OUTPUTS) is False
 
@@ -84,7 +86,7 @@ def test_a_field_equals_a_literal_of_its_own_type(condition):
         "s.t == '",
     ],
 )
-def test_what_is_not_strictly_equal_differs(condition):
+def test_what_is_not_strictly_equal_differs(condition: str) -> None:
     assert evaluate(condition, OUTPUTS) is False
     assert evaluate(condition.replace("==", "!=", 1), OUTPUTS) is True
 
@@ -114,14 +116,14 @@ def test_what_is_not_strictly_equal_differs(condition):
         ("s.neg < .5", True),
     ],
 )
-def test_order_compares_both_sides_as_numbers(condition, answer):
+def test_order_compares_both_sides_as_numbers(condition: str, answer: bool) -> None:
     assert evaluate(condition, OUTPUTS) is answer
 
 
 @pytest.mark.parametrize("left", ["s.t", "s.nope", "s.map", "s.list", "word.x", "gone.x", "rows.0"])
 @pytest.mark.parametrize("sign", [">", ">=", "<", "<="])
 @pytest.mark.parametrize("right", ["100", '"a"', "a", "1_0", "٣", "0x", "inf", "nan"])
-def test_order_is_false_where_a_side_is_no_number(left, sign, right):
+def test_order_is_false_where_a_side_is_no_number(left: str, sign: str, right: str) -> None:
     assert evaluate(f"{left} {sign} {right}", OUTPUTS) is False
 
 
@@ -140,14 +142,14 @@ def test_order_is_false_where_a_side_is_no_number(left, sign, right):
         "é.x == 1",
     ],
 )
-def test_what_is_no_comparison_is_refused_quoting_it_and_the_shape(condition):
+def test_what_is_no_comparison_is_refused_quoting_it_and_the_shape(condition: str) -> None:
     with pytest.raises(ConditionError) as refusal:
         evaluate(condition, OUTPUTS)
     assert f'"{condition}"' in str(refusal.value)
     assert "STEP.FIELD OP LITERAL" in str(refusal.value)
 
 
-def test_a_step_that_has_not_run_is_named_with_a_hint_at_the_order():
+def test_a_step_that_has_not_run_is_named_with_a_hint_at_the_order() -> None:
     with pytest.raises(ConditionError) as refusal:
         evaluate("later.x == 1", OUTPUTS)
     assert "later.x == 1" in refusal.value.message
@@ -155,7 +157,7 @@ def test_a_step_that_has_not_run_is_named_with_a_hint_at_the_order():
     assert "before" in refusal.value.message
 
 
-def test_a_number_too_long_for_an_integer_is_still_compared():
+def test_a_number_too_long_for_an_integer_is_still_compared() -> None:
     assert evaluate("s.n < " + "9" * 5_000, OUTPUTS) is True
     assert evaluate("s.n == " + "9" * 5_000, OUTPUTS) is False
     assert evaluate("s.n > 0x" + "f" * 500, OUTPUTS) is False

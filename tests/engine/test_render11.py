@@ -1,5 +1,9 @@
 """Templates of a 1.1 spec: collecting, filling, and data that is never read again (engine semantics 10)."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +22,7 @@ from workflows.engine.render11 import (
     shown,
     text_of,
 )
+from workflows.engine.values import Json
 
 TOOL = {
     "name": "{{ a }}",
@@ -28,13 +33,13 @@ TOOL = {
 SKIP = frozenset({"name"})
 
 
-def test_it_lists_every_expression_in_order_but_not_those_of_keys_and_skipped_entries():
+def test_it_lists_every_expression_in_order_but_not_those_of_keys_and_skipped_entries() -> None:
     assert collect(TOOL, SKIP) == (" b ", " c ", " d ", " e ", " f ")
     assert collect("{{ x }}") == (" x ",)
     assert collect(["no", 5, None, {"a": "{ x }"}]) == ()
 
 
-def test_it_puts_each_value_in_its_place():
+def test_it_puts_each_value_in_its_place() -> None:
     filled = fill(TOOL, ["${B}", 3.0, {"k": "${D}"}, True, None], SKIP)
     assert filled == {
         "name": "{{ a }}",
@@ -58,23 +63,23 @@ def test_it_puts_each_value_in_its_place():
         ("{x} $${KEY} {{ n }}", ["{x}"], Text(("{x} ${KEY} {x}",))),
     ],
 )
-def test_one_expression_alone_keeps_its_type_and_all_else_is_text(text, values, result):
+def test_one_expression_alone_keeps_its_type_and_all_else_is_text(text: str, values: list[Json], result: Json) -> None:
     assert fill(text, values) == result
 
 
 @pytest.mark.parametrize("values", [[], [1], [1, 2, 3]])
-def test_another_number_of_values_than_expressions_is_a_bug_of_the_caller(values):
+def test_another_number_of_values_than_expressions_is_a_bug_of_the_caller(values: list[Json]) -> None:
     with pytest.raises(ValueError, match="values than expressions"):
         fill("{{ a }} {{ b }}", values)
 
 
-def test_a_reference_cannot_be_put_together_around_a_value():
+def test_a_reference_cannot_be_put_together_around_a_value() -> None:
     assert fill("${{{ a }}}", ["KEY"]) != Text((Ref("KEY"),))
     assert refs(fill(["$", "{{ a }}", "${K{{ a }}", "$${{ a }}{KEY}"], ["{KEY}", "EY}", "$"])) == ()
 
 
 @given(json_values(hostile_texts))
-def test_data_arrives_unchanged_whatever_it_contains(value):
+def test_data_arrives_unchanged_whatever_it_contains(value: Json) -> None:
     filled = fill({"alone": "{{ x }}", "inside": "<{{ x }}|${KEY}>"}, [value, value])
     answer = resolved(filled, {"KEY": "secret"})
     assert jsontext.same(answer["alone"], value)
@@ -82,7 +87,7 @@ def test_data_arrives_unchanged_whatever_it_contains(value):
     assert refs(filled) == ("KEY",)
 
 
-def test_a_query_or_a_message_has_no_references_at_all():
+def test_a_query_or_a_message_has_no_references_at_all() -> None:
     assert (
         fill_plain("Pay ${KEY} $${KEY} {{ n }} to {{ who }}?", [12.5, "${KEY}"]) == "Pay ${KEY} $${KEY} 12.5 to ${KEY}?"
     )
@@ -101,11 +106,11 @@ def test_a_query_or_a_message_has_no_references_at_all():
         ("as it was", Text(("as it was",))),
     ],
 )
-def test_where_text_is_needed_a_value_becomes_text(node, text):
+def test_where_text_is_needed_a_value_becomes_text(node: Any, text: Text) -> None:
     assert text_of(node) == text
 
 
-def test_people_are_shown_references_and_data():
+def test_people_are_shown_references_and_data() -> None:
     assert shown(fill(TOOL, ["b", 3.0, {"k": 1}, True, None], SKIP)) == {
         "name": "{{ a }}",
         "url": "https://x.test/b?k=${KEY}",
@@ -114,7 +119,7 @@ def test_people_are_shown_references_and_data():
     }
 
 
-def test_the_marked_form_tells_a_reference_from_data_that_looks_like_one():
+def test_the_marked_form_tells_a_reference_from_data_that_looks_like_one() -> None:
     reference, data, escaped = fill(["${KEY}", "{{ x }}", "$${KEY}"], ["${KEY}"])
     assert shown(reference) == shown(data) == shown(escaped)
     assert marked(reference) != marked(data) == marked(escaped)
@@ -130,12 +135,12 @@ nodes = st.recursive(
 
 
 @given(nodes, nodes)
-def test_nodes_with_one_marked_form_give_one_request(a, b):
+def test_nodes_with_one_marked_form_give_one_request(a: Json, b: Json) -> None:
     if jsontext.canonical(marked(a)) == jsontext.canonical(marked(b)):
         env = {"KEY": "first", "B": "second"}
         assert jsontext.same(resolved(a, env), resolved(b, env))
 
 
 @given(json_values(st.sampled_from(["text", "map", "env", "KEY"])))
-def test_no_data_can_take_the_marked_form_of_a_reference(value):
+def test_no_data_can_take_the_marked_form_of_a_reference(value: Json) -> None:
     assert not jsontext.same(marked(Data(value)), marked(Text((Ref("KEY"),))))

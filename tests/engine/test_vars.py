@@ -1,9 +1,14 @@
 """Vars of a run: where values come from, how text is read, and all problems at once (format 4.2)."""
 
+from __future__ import annotations
+
+from typing import Any
+
 import pytest
 
 from tests.engine.specs import spec_of
 from workflows.engine import jsontext
+from workflows.engine.values import Json
 from workflows.engine.vars import VarsError, names_needed, resolve
 from workflows.spec.model import VarDecl
 
@@ -13,18 +18,18 @@ WORDS = VarDecl(type="list")
 NUMBERS = VarDecl(type="list", items="number")
 
 
-def given(decl, value):
+def given(decl: VarDecl, value: Json) -> Json:
     return resolve(spec_of(vars={"x": decl}), {"x": value}, {})["x"]
 
 
-def problem(decl, value):
+def problem(decl: VarDecl, value: Json) -> str:
     with pytest.raises(VarsError) as refusal:
         given(decl, value)
     assert str(refusal.value).startswith("vars.x")
     return str(refusal.value)
 
 
-def with_default(type, default, **more):
+def with_default(type: Any, default: Json, **more: Any) -> VarDecl:
     return VarDecl(type=type, default=default, has_default=True, **more)
 
 
@@ -50,7 +55,7 @@ def with_default(type, default, **more):
         (NUMBERS, '[1, " 2 ", 3.5]', [1, 2, 3.5]),
     ],
 )
-def test_text_is_read_as_the_declared_type(decl, text, value):
+def test_text_is_read_as_the_declared_type(decl: VarDecl, text: str, value: Json) -> None:
     assert jsontext.same(given(decl, text), value)
 
 
@@ -74,7 +79,7 @@ NO_NUMBERS = [
 
 
 @pytest.mark.parametrize("text", NO_NUMBERS)
-def test_text_that_is_no_decimal_number_is_a_problem(text):
+def test_text_that_is_no_decimal_number_is_a_problem(text: str) -> None:
     assert "the value given" in problem(NUMBER, text)
     assert "a number" in problem(NUMBER, text)
 
@@ -96,14 +101,14 @@ def test_text_that_is_no_decimal_number_is_a_problem(text):
         (NUMBERS, "0x10"),
     ],
 )
-def test_text_that_is_no_list_of_the_item_type_is_a_problem(decl, text):
+def test_text_that_is_no_list_of_the_item_type_is_a_problem(decl: VarDecl, text: str) -> None:
     assert "a list of" in problem(decl, text)
 
 
 @pytest.mark.parametrize(
     ("decl", "value"), [(NUMBER, 5), (NUMBER, 2.5), (WORDS, ["a", ""]), (WORDS, []), (NUMBERS, [1, 2.5])]
 )
-def test_a_typed_value_of_the_declared_type_is_taken_as_it_is(decl, value):
+def test_a_typed_value_of_the_declared_type_is_taken_as_it_is(decl: VarDecl, value: Json) -> None:
     assert jsontext.same(given(decl, value), value)
 
 
@@ -129,17 +134,17 @@ def test_a_typed_value_of_the_declared_type_is_taken_as_it_is(decl, value):
         (NUMBERS, [None]),
     ],
 )
-def test_a_typed_value_of_another_type_is_a_problem(decl, value):
+def test_a_typed_value_of_another_type_is_a_problem(decl: VarDecl, value: Json) -> None:
     assert "the value given" in problem(decl, value)
 
 
-def test_an_override_wins_over_the_default_and_the_default_over_nothing():
+def test_an_override_wins_over_the_default_and_the_default_over_nothing() -> None:
     spec = spec_of(vars={"a": with_default("number", 5), "b": with_default("list", ["A", "B"]), "c": STRING})
     assert resolve(spec, {"a": "7.5", "c": "x", "undeclared": 1}, {}) == {"a": 7.5, "b": ["A", "B"], "c": "x"}
     assert list(resolve(spec, {"c": "x", "a": 1}, {})) == ["a", "b", "c"]
 
 
-def test_a_default_that_is_a_reference_is_read_and_parsed():
+def test_a_default_that_is_a_reference_is_read_and_parsed() -> None:
     decls = {
         "n": with_default("number", "${LIMIT}"),
         "l": with_default("list", "${NAMES}", items="string"),
@@ -159,19 +164,19 @@ def test_a_default_that_is_a_reference_is_read_and_parsed():
     }
 
 
-def test_an_overridden_var_needs_no_environment():
+def test_an_overridden_var_needs_no_environment() -> None:
     spec = spec_of(vars={"a": with_default("number", "${LIMIT}"), "b": with_default("string", "${B}")})
     assert names_needed(spec, {"a": "1", "b": "${C}"}) == ()
     assert resolve(spec, {"a": "1", "b": "${C}"}, {}) == {"a": 1, "b": "${C}"}
 
 
 @pytest.mark.parametrize("env", [{}, {"LIMIT": None}, {"LIMIT": ""}])
-def test_an_unset_or_empty_variable_is_a_problem_that_names_it(env):
+def test_an_unset_or_empty_variable_is_a_problem_that_names_it(env: dict[str, str | None]) -> None:
     with pytest.raises(VarsError, match=r"vars\.a: .*LIMIT"):
         resolve(spec_of(vars={"a": with_default("number", "${LIMIT}")}), {}, env)
 
 
-def test_all_problems_are_told_together_each_with_its_source():
+def test_all_problems_are_told_together_each_with_its_source() -> None:
     decls = {"a": NUMBER, "b": with_default("number", "${NUMB}"), "c": with_default("string", "fine"), "d": WORDS}
     with pytest.raises(VarsError) as refusal:
         resolve(spec_of(vars=decls), {"d": "[oops"}, {"NUMB": "lots"})
@@ -187,16 +192,16 @@ def test_all_problems_are_told_together_each_with_its_source():
     assert refusal.value.message == "; ".join(refusal.value.problems)
 
 
-def test_a_default_that_does_not_fit_is_called_the_default():
+def test_a_default_that_does_not_fit_is_called_the_default() -> None:
     with pytest.raises(VarsError, match=r"vars\.a: the default"):
         resolve(spec_of(vars={"a": with_default("number", "many")}), {}, {})
 
 
-def test_a_problem_does_not_repeat_a_whole_novel():
+def test_a_problem_does_not_repeat_a_whole_novel() -> None:
     assert len(problem(NUMBER, "x" * 10_000)) < 300
 
 
-def test_a_1_0_spec_has_no_vars():
+def test_a_1_0_spec_has_no_vars() -> None:
     spec = spec_of(version="1.0", vars={"a": NUMBER})
     assert names_needed(spec, {}) == ()
     assert resolve(spec, {"a": "x"}, {}) == {}
