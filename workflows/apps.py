@@ -11,8 +11,7 @@ class WorkflowsConfig(AppConfig):
     def ready(self) -> None:
         # Models must be loaded first.
         from statestore.upkeep import purge_expired
-        from workflows import beats, housekeeping, messages
+        from workflows import beats, housekeeping
 
         housekeeping.register("purge of expired entries", 60.0, purge_expired)
-        housekeeping.register("old messages", 3600.0, messages.prune)
         housekeeping.register("forgotten workers", 3600.0, beats.prune)

@@ -8,13 +8,15 @@ import time
 from django.db import DatabaseError, close_old_connections
 
 from statestore.conf import value as setting
-from workflows import beats, messages, recovery
+from workflows import beats, housekeeping, messages, recovery
 from workflows.housekeeping import Chore, Rota
 from workflows.supervisor import Loop
 from workflows.tasks import advance_run
 from workflows.wakeup import Bell, bell
 
 logger = logging.getLogger("kampong.worker")
+
+housekeeping.register("old messages", 3600.0, messages.prune)
 
 
 class WorkerPool:
