@@ -9,7 +9,7 @@ from workflows.engine.digest import action_digest
 from workflows.engine.effects import AskPerson, Decision, Pause, PauseKind
 from workflows.engine.values import Json
 from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk, wrong_outcome
-from workflows.spec.model import ActionStep
+from workflows.spec.model import ActionStep, Guardrails
 
 #: So many times a step's request is opened again because something else would run; then the run fails.
 MAX_REOPENS = 3
@@ -110,25 +110,13 @@ def _check_showable(pause: Pause) -> None:
 # The confidence guardrail ------------------------------------------------------------------------------------
 
 
-def watches(walk: Walk, place: Place) -> bool:
-    """Whether the confidence guardrail looks at this step."""
-    step = walk.steps[place.index]
-    guardrails = walk.spec.agent.guardrails
-    return (
-        isinstance(step, ActionStep)
-        and step.confidence_gate
-        and guardrails is not None
-        and guardrails.confidence_threshold is not None
-    )
-
-
 def guardrail(walk: Walk, place: Place, confidence: float | None) -> Advance[None]:
     """Ask a person when the completed step's confidence is below the threshold; without a fallback, StepFailed.
 
     `confidence` None is certain: the model client returned none.
     """
-    guardrails = walk.spec.agent.guardrails
-    if not watches(walk, place) or guardrails is None or guardrails.confidence_threshold is None:
+    guardrails = _guardrails(walk, place)
+    if guardrails is None or guardrails.confidence_threshold is None:
         return
     threshold = guardrails.confidence_threshold
     present = 1 if confidence is None else confidence
@@ -141,10 +129,19 @@ def guardrail(walk: Walk, place: Place, confidence: float | None) -> Advance[Non
     yield from pass_gate(walk, _guardrail_pause(walk, place, f'Step "{place.step}": {numbers}.'))
 
 
-def stored_guardrail(walk: Walk, place: Place) -> Advance[None]:
-    """Take the decision that was stored for this completed step, after comparing what it was given for."""
-    reason = f'Step "{place.step}": its confidence was below the threshold, and its output changed since.'
-    yield from pass_gate(walk, _guardrail_pause(walk, place, reason))
+def guardrail_again(walk: Walk, place: Place) -> Advance[None]:
+    """Take the decision that was stored for this completed step; ask again when there is none, or it does not fit."""
+    if _guardrails(walk, place) is not None:
+        reason = f'Step "{place.step}": its confidence was below the threshold.'
+        yield from pass_gate(walk, _guardrail_pause(walk, place, reason))
+
+
+def _guardrails(walk: Walk, place: Place) -> Guardrails | None:
+    """The guardrails, if they look at this step: it is a gate, and there is a threshold."""
+    step, guardrails = walk.steps[place.index], walk.spec.agent.guardrails
+    if guardrails is None or guardrails.confidence_threshold is None:
+        return None
+    return guardrails if isinstance(step, ActionStep) and step.confidence_gate else None
 
 
 def _guardrail_pause(walk: Walk, place: Place, reason: str) -> Pause:

@@ -101,12 +101,9 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
 
 
 def _entered_after(walk: Walk, place: Place) -> Advance[bool]:
-    """Whether the run may leave the completed step it stands behind: its guardrail is asked again, or was answered."""
+    """Whether the run may leave the completed step whose guardrail it waited at."""
     try:
-        if walk.stored_for(place) is not None and gates.watches(walk, place):
-            yield from gates.stored_guardrail(walk, place)
-        else:
-            yield from gates.guardrail(walk, place, walk.situation.position.confidence)
+        yield from gates.guardrail_again(walk, place)
     except StepFailed as problem:
         yield Failed(step=place.step, error=str(problem))
         return False

@@ -19,16 +19,11 @@ class Trigger:
 
 @dataclass(frozen=True, kw_only=True)
 class Position:
-    """Where to enter. `before`: at `step_index`, from its start. `after`: with the step that follows it.
-
-    `confidence` is that of the completed step behind which a run without a stored decision enters `after`: a run that
-    stopped between the step's completion and the guardrail's question is asked it then.
-    """
+    """Where to enter. `before`: at `step_index`, from its start. `after`: with the step that follows it."""
 
     step_index: int = 0
     phase: Phase = "before"
     outputs: Outputs = field(default_factory=dict)
-    confidence: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
