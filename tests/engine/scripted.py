@@ -63,7 +63,7 @@ class Played:
 
     line: str
     events: list[EngineEvent]
-    effects: list[Effect]
+    effects: list[Any]
     pauses: list[Pause]
 
     @property

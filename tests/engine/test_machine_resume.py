@@ -28,7 +28,7 @@ from workflows.spec.model import Body, Guardrails, Spec, VarDecl
 OK = [ToolOutput(value={"ok": True})]
 PAY = a_tool("pay", requires_approval=True, body=Body(kind="json", json_={"to": "{{ trigger.to }}"}))
 SPEC = a_spec(an_action("draft"), a_tool_step("go", "pay"), an_action("close"), tools=[PAY])
-DONE = {"draft": {"text": "a draft"}}
+DONE: dict[str, Any] = {"draft": {"text": "a draft"}}
 CLOSING = {"close": [ModelText(text="closed")]}
 
 

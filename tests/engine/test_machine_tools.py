@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.engine.scripted import Script, a_condition, a_spec, a_tool, a_tool_step, an_approval, play
+from workflows.engine import jsontext
 from workflows.engine.effects import (
     AskPerson,
     CallTool,
@@ -101,16 +102,17 @@ def test_data_that_looks_like_a_reference_arrives_unchanged_in_1_1(where: str) -
     script = Script(expressions={"d": HOSTILE, "deep": {HOSTILE: [HOSTILE]}}, env={"TOKEN": SECRET})
     call = call_of(a_tool(**tools[where]), script)
     encoded = "%24%7BTOKEN%7D+%24%24%7BTOKEN%7D+%7Binput%7D+%7B%7B+input+%7D%7D+%7Bgo%7D+costs+%24%7B5%7D"
-    expected = {
-        "url": lambda: call.url == f"http://t.test/{HOSTILE}",
-        "header": lambda: call.headers == (("X", HOSTILE),),
-        "query": lambda: call.url.endswith(f"?x={encoded}"),
-        "json": lambda: json.loads(call.body or b"") == {"x": HOSTILE, "y": f"a {HOSTILE}"},
-        "deep json": lambda: json.loads(call.body or b"") == {"x": {HOSTILE: [HOSTILE]}},
-        "form": lambda: call.body == f"x={encoded}".encode(),
-        "raw": lambda: call.body == HOSTILE.encode(),
+    arrived: dict[str, tuple[Any, Any]] = {
+        "url": (call.url, f"http://t.test/{HOSTILE}"),
+        "header": (call.headers, (("X", HOSTILE),)),
+        "query": (call.url, f"http://tools.test/send?x={encoded}"),
+        "json": (call.body, jsontext.dumps({"x": HOSTILE, "y": f"a {HOSTILE}"}).encode()),
+        "deep json": (call.body, jsontext.dumps({"x": {HOSTILE: [HOSTILE]}}).encode()),
+        "form": (call.body, f"x={encoded}".encode()),
+        "raw": (call.body, HOSTILE.encode()),
     }
-    assert expected[where](), call.url + str(call.headers) + str(call.body)
+    found, expected = arrived[where]
+    assert found == expected
     assert call.secrets == frozenset()
 
 
