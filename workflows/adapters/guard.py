@@ -1,0 +1,203 @@
+"""Which addresses a call may connect to, decided when it connects (design 6).
+
+The check runs on every resolved address of every connection, so a redirect or a name that changes its answer between
+check and use gains nothing. `DeadlineBackend` also gives a whole exchange one end: each read, write and handshake gets
+what is left of it, so a server that drips bytes cannot hold a worker.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import queue
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+import httpcore2
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+SocketOption: TypeAlias = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
+
+#: Addresses at which clouds hand out a machine's credentials, besides those that are link-local anyway.
+METADATA = frozenset(
+    ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")
+)
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+class AddressRefused(Exception):
+    """The host may not be called. Names the host and why; the operator may list it in KAMPONG_PRIVATE_ADDRESSES."""
+
+
+class PrivateAddresses:
+    """The operator's list of private places that may be called: `*`, host names, addresses, networks."""
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        self.any_private = False
+        self._hosts: set[str] = set()
+        self._networks: list[Network] = []
+        for entry in entries:
+            if entry == "*":
+                self.any_private = True
+                continue
+            try:
+                self._networks.append(ipaddress.ip_network(entry.strip("[]"), strict=False))
+            except ValueError:
+                self._hosts.add(entry.lower().rstrip("."))
+
+    def check(self, host: str, address: Address) -> None:
+        """Raise AddressRefused unless this host may be called at this address."""
+        for seen in _unwrapped(address):
+            if self._named(host, seen):
+                continue
+            if seen.is_link_local or seen in METADATA:
+                raise AddressRefused(_refusal(host, "a link-local or metadata address", "; `*` does not cover it"))
+            if seen.is_multicast or seen.is_unspecified or (not seen.is_global and not self.any_private):
+                raise AddressRefused(_refusal(host, _kind(seen), ""))
+
+    def _named(self, host: str, address: Address) -> bool:
+        return host.lower().rstrip(".") in self._hosts or any(address in network for network in self._networks)
+
+
+def _refusal(host: str, kind: str, note: str) -> str:
+    return f"{host} is {kind} and may not be called (the setting KAMPONG_PRIVATE_ADDRESSES does not name it{note})"
+
+
+def _kind(address: Address) -> str:
+    if address.is_loopback:
+        return "a loopback address"
+    if address.is_multicast:
+        return "a multicast address"
+    if address.is_unspecified:
+        return "the unspecified address"
+    return "a private address"
+
+
+def _unwrapped(address: Address) -> list[Address]:
+    """The IPv4 address inside an IPv6 one where it carries one: that is where the packets go."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return [address]
+    if address.ipv4_mapped is not None:
+        return [address.ipv4_mapped]
+    if address in _NAT64:
+        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
+    if address.sixtofour is not None:
+        return [address, address.sixtofour]
+    if address.teredo is not None:
+        return [address, *address.teredo]
+    return [address]
+
+
+# Connecting --------------------------------------------------------------------------------------------------
+
+
+class Deadline(threading.local):
+    """When this thread's present exchange must be over (monotonic seconds); None outside an exchange."""
+
+    at: float | None = None
+
+    def left(self, timeout: float | None) -> float | None:
+        """The smaller of `timeout` and what is left; raises once nothing is."""
+        if self.at is None:
+            return timeout
+        left = self.at - time.monotonic()
+        if left <= 0:
+            raise httpcore2.ReadTimeout("the time limit is used up")
+        return left if timeout is None else min(timeout, left)
+
+
+class DeadlineBackend(httpcore2.SyncBackend):
+    """Connects only to addresses that `allowed` admits, and never past the thread's deadline."""
+
+    def __init__(self, allowed: PrivateAddresses, deadline: Deadline) -> None:
+        self._allowed = allowed
+        self._deadline = deadline
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[SocketOption] | None = None,
+    ) -> httpcore2.NetworkStream:
+        addresses = resolve(host, port, self._deadline.left(timeout))
+        for address in addresses:
+            self._allowed.check(host, ipaddress.ip_address(address.partition("%")[0]))
+        problem: Exception | None = None
+        for tried, address in enumerate(addresses):
+            left = self._deadline.left(timeout)
+            share = None if left is None else left / (len(addresses) - tried)
+            try:
+                stream = super().connect_tcp(address, port, share, local_address, socket_options)
+            except (httpcore2.ConnectError, httpcore2.ConnectTimeout) as error:
+                problem = error
+            else:
+                return _DeadlineStream(stream, self._deadline)
+        raise problem or httpcore2.ConnectError(f"{host} has no address")
+
+    def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
+    ) -> httpcore2.NetworkStream:
+        raise AddressRefused("a socket file may not be called")
+
+
+class _DeadlineStream(httpcore2.NetworkStream):
+    """A stream whose every operation gets what is left of the thread's deadline."""
+
+    def __init__(self, stream: httpcore2.NetworkStream, deadline: Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        return self._stream.read(max_bytes, self._deadline.left(timeout))
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        # In pieces, so that a peer that reads a byte now and then meets the deadline too.
+        view = memoryview(buffer)
+        while view:
+            self._stream.write(bytes(view[:65536]), self._deadline.left(timeout))
+            view = view[65536:]
+
+    def close(self) -> None:
+        self._stream.close()
+
+    def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore2.NetworkStream:
+        inner = self._stream.start_tls(ssl_context, server_hostname, self._deadline.left(timeout))
+        return _DeadlineStream(inner, self._deadline)
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
+
+
+def resolve(host: str, port: int, timeout: float | None) -> list[str]:
+    """The addresses of a host, within `timeout`: the system's resolver has no limit that we could set."""
+    try:
+        return [str(ipaddress.ip_address(host.strip("[]")))]
+    except ValueError:
+        pass
+    answers: queue.SimpleQueue[list[str] | OSError | UnicodeError] = queue.SimpleQueue()
+
+    def look_up() -> None:
+        try:
+            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError) as error:
+            answers.put(error)
+        else:
+            answers.put(list(dict.fromkeys(str(entry[4][0]) for entry in found)))
+
+    threading.Thread(target=look_up, name="kampong-resolve", daemon=True).start()
+    try:
+        answer = answers.get(timeout=timeout)
+    except queue.Empty:
+        raise httpcore2.ConnectTimeout("the host's name was not resolved in time") from None
+    if isinstance(answer, list):
+        return answer
+    reason = answer.strerror if isinstance(answer, OSError) and answer.strerror else "not a host name"
+    raise httpcore2.ConnectError(f"the host's name could not be resolved ({reason})") from answer
