@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from workflows.spec.jsonata_parser import Node, SyntaxFault, parse
+from workflows.spec.jsonata_parser import Node, Symbol, SyntaxFault, parse
 
 MAX_LENGTH = 4000
 FORBIDDEN_FUNCTIONS = frozenset({"now", "millis", "random", "shuffle", "eval"})
@@ -92,7 +92,7 @@ def _parts(tree: Node) -> Iterator[Node]:
         part = waiting.pop()
         if isinstance(part, (list, tuple)):
             waiting.extend(reversed(part))
-        elif isinstance(part, Node) and id(part) not in seen:
+        elif isinstance(part, Symbol) and id(part) not in seen:
             seen.add(id(part))
             yield part
             waiting.extend(value for name, value in vars(part).items() if name not in _NOT_PARTS)
@@ -112,7 +112,7 @@ def _read_from_root(tree: Node) -> Iterator[tuple[str, ...]]:
         part = waiting.pop()
         if isinstance(part, (list, tuple)):
             waiting.extend(reversed(part))
-        elif isinstance(part, Node):
+        elif isinstance(part, Symbol):
             if part.type == "path":
                 run = tuple(_leading_names(part))
                 if run:

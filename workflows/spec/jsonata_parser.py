@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import sys
 import threading
-from typing import Any
+from typing import Any, TypeAlias
 
 _recursion_limit = sys.getrecursionlimit()
-from jsonata import jexception, parser  # noqa: E402  # importing it sets the process's limit to 10,000
-from jsonata.jsonata import Jsonata  # noqa: E402
+# Importing the library sets the process's recursion limit to 10,000, which no server asked for. It has no types.
+from jsonata import jexception, parser  # type: ignore[import-untyped]  # noqa: E402
+from jsonata.jsonata import Jsonata  # type: ignore[import-untyped]  # noqa: E402
 
 sys.setrecursionlimit(_recursion_limit)
 
 #: Of nested brackets in one expression; the parser calls itself some five times for each.
 MAX_NESTING = 100
 
-Node = parser.Parser.Symbol
+#: A node of a syntax tree, an instance of `Symbol`.
+Node: TypeAlias = Any
+Symbol = parser.Parser.Symbol
 
 
 class SyntaxFault(Exception):
@@ -82,14 +85,16 @@ class Parser(parser.Parser):  # type: ignore[misc]  # the library has no types
         self.symbol_table[name] = symbol
 
     def parse(self, jsonata: str, regex_engine: Any = None) -> Node:
-        self.errors, self.ancestry, self.ancestor_label, self.ancestor_index = [], [], 0, 0
+        self.errors: list[Exception] = []
+        self.ancestry: list[Node] = []
+        self.ancestor_label = self.ancestor_index = 0
         return super().parse(jsonata, _no_regex)
 
     def process_ast(self, expr: Node | None) -> Node | None:
         if not isinstance(expr, _SharedLeft):
             return super().process_ast(expr)
         left = self.process_ast(expr.then)
-        result = Node(self)
+        result = Symbol(self)
         result.type = "condition"
         result.position = expr.position
         result.shared_left = True
@@ -131,9 +136,9 @@ class _Default(_SharedLeft):
 
 def _exists(owner: Parser, value: Node) -> Node:
     """The call `$exists(value)` of an already transformed value."""
-    call = Node(owner)
+    call = Symbol(owner)
     call.type, call.value, call.arguments = "function", "(", [value]
-    call.procedure = Node(owner)
+    call.procedure = Symbol(owner)
     call.procedure.type, call.procedure.value = "variable", "exists"
     return call
 

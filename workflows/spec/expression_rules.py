@@ -1,0 +1,91 @@
+"""Where expressions stand in a spec, and what they may name there (format 16.2 to 16.6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from workflows.spec import rules, spans
+from workflows.spec.errors import Path, clipped, listed
+from workflows.spec.expressions import examine
+from workflows.spec.model import Json
+from workflows.spec.patterns import IDENTIFIER
+from workflows.spec.shapes import Faults
+
+
+@dataclass(frozen=True, kw_only=True)
+class Names:
+    """What the root of an expression holds: `roots` without the steps, the steps, and the declared vars."""
+
+    roots: tuple[str, ...]
+    steps: Mapping[str, None]
+    vars: Mapping[str, None]
+
+    def problems(self, read: tuple[tuple[str, ...], ...]) -> Iterator[str]:
+        """A sentence for each path that nothing provides."""
+        for path in dict.fromkeys(path[:2] if path[0] == "vars" else path[:1] for path in read):
+            if path[0] == "vars":
+                if len(path) > 1 and path[1] not in self.vars:
+                    declared = f"declared are {listed(self.vars)}" if self.vars else 'there is no "vars" block'
+                    yield f"nothing provides vars.{clipped(path[1])}; {declared}"
+            elif path[0] not in self.roots and path[0] not in self.steps:
+                yield f'nothing provides "{clipped(path[0])}"; there are {self._listed()}'
+
+    def _listed(self) -> str:
+        known = f"{listed(self.roots)} and the steps {listed(self.steps)}"
+        odd = next((step for step in self.steps if not IDENTIFIER.fullmatch(step)), None)
+        return known if odd is None else f"{known}; a name like `{clipped(odd)}` must be written in a backtick pair"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExpressionRules:
+    """The checks of a version: which names every expression sees, and which a step may not take."""
+
+    roots: tuple[str, ...] = ("trigger", "input", "vars")
+    reserved: frozenset[str] = frozenset({"trigger", "input", "vars"})
+
+    def __call__(self, tree: dict[str, Json], faults: Faults) -> None:
+        names = Names(
+            roots=self.roots,
+            steps=dict.fromkeys(step["step"] for _, step in rules.steps(tree)),
+            vars=dict.fromkeys(tree.get("vars", {})),
+        )
+        for path, step in rules.steps(tree):
+            if step["step"] in self.reserved:
+                faults.soft((*path, "step"), f'"{step["step"]}" is reserved; a step may not be called that')
+            if "if" in step:
+                _check(step["if"], f'the condition of step "{clipped(step["step"])}": ', (*path, "if"), names, faults)
+            _check_texts(step, path, names, faults)
+        for path, tool in rules.tools(tree):
+            _check_texts(tool, path, names, faults)
+
+
+def _check_texts(value: Json, path: Path, names: Names, faults: Faults) -> None:
+    """All spans of all texts in a tree, in order, the `if` of a step before its other texts."""
+    for at, text in texts(value, path):
+        if "{{" not in text:
+            continue
+        for part in spans.parse(text):
+            if isinstance(part, spans.Span):
+                line = f" on line {part.line} of the text" if part.line > 1 else ""
+                _check(part.source, f"{{{{{clipped(part.source)}}}}}{line}: ", at, names, faults)
+
+
+def _check(source: str, where: str, path: Path, names: Names, faults: Faults) -> None:
+    found = examine(source)
+    for problem in found.problems:
+        faults.soft(path, where + problem.message)
+    for message in names.problems(found.names):
+        faults.soft(path, where + message)
+
+
+def texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:
+    """Every text in a tree with its path, mapping keys not among them."""
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield from texts(item, (*path, key))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from texts(item, (*path, at))

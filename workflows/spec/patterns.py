@@ -1,0 +1,68 @@
+"""The small grammars that single texts of a spec must follow. All match the whole text, ASCII only."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import urlsplit
+
+import regress
+
+ENV_NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+ENV_PLACEHOLDER = re.compile(rf"\$\{{({ENV_NAME})\}}")
+HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+\-.^_`|~]+")
+COMPONENT = re.compile(
+    r"[a-z0-9]+(?:[-.][a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*@[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9.-]+)?"
+)
+RESPONSE_PATH = re.compile(
+    r"""(?:[A-Za-z0-9_$-]+|\["(?:[^"\\]|\\.)*"\]|\[[0-9]+\])"""
+    r"""(?:\.[A-Za-z0-9_$-]+|\["(?:[^"\\]|\\.)*"\]|\[[0-9]+\])*""",
+    re.DOTALL,
+)
+LEGACY_PLACEHOLDER = re.compile(r"(?<![{$])\{[A-Za-z0-9_.]+\}(?!\})")
+_SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE", re.IGNORECASE)
+
+_CREDENTIAL_WORDS = ("token", "secret", "password", "passwd", "credential", "apikey", "api-key", "api_key")
+_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
+_PARAMETERS = frozenset({"key", "auth", "authorization"})
+_PARAMETER_WORDS = (*_CREDENTIAL_WORDS, "signature", "accesskey", "access-key", "access_key")
+
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):(?P<rest>[^\x00-\x20]*)")
+_NEEDS_HOST = frozenset({"http", "https", "ws", "wss", "ftp"})
+_NOT_IN_HOST = re.compile(r"""[\s#%/<>?@\[\\\]^|"`{}]""")
+
+
+def header_is_credential(name: str) -> bool:
+    return name.lower() in _HEADERS or any(word in name.lower() for word in _CREDENTIAL_WORDS)
+
+
+def parameter_is_credential(name: str) -> bool:
+    return name.lower() in _PARAMETERS or any(word in name.lower() for word in _PARAMETER_WORDS)
+
+
+def variable_is_secret(name: str) -> bool:
+    return _SECRET_NAME.search(name) is not None
+
+
+def is_absolute_url(text: str) -> bool:
+    """Whether a text is a URL with a scheme; the usual network schemes also need a host."""
+    url = _URL.fullmatch(text)
+    if url is None:
+        return False
+    if url["scheme"].lower() not in _NEEDS_HOST:
+        return True
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        return False
+    return bool(host) and (":" in (host or "") or _NOT_IN_HOST.search(host or "") is None)
+
+
+def regex_problem(pattern: str) -> str | None:
+    """Why a text is not an ECMAScript regular expression; None when it is one."""
+    try:
+        regress.Regex(pattern)
+    except regress.RegressError as error:
+        return str(error)
+    return None

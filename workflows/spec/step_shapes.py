@@ -1,0 +1,93 @@
+"""What a workflow step may look like, and how its kind is told (format 12 and 14)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from workflows.spec import output_schema, texts
+from workflows.spec.errors import Path, clipped
+from workflows.spec.model import Json
+from workflows.spec.shapes import Boolean, Fault, Faults, ListOf, Number, Record, Shape, kind_of, one_of, wrong_type
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Literal:
+    """Exactly one word, known to be right or the kind would not be meant."""
+
+    word: str
+
+    def __call__(self, value: Json, path: Path, faults: Faults) -> Json:
+        if value != self.word:
+            faults.hard(path, f'"{path[-1]}" must be "{self.word}" here')
+        return value
+
+
+def _kind(type_: str | None, keys: dict[str, Shape], optional: dict[str, Shape]) -> Record:
+    own: dict[str, Shape] = {"step": texts.NON_EMPTY}
+    if type_ is not None:
+        own["type"] = _Literal(word=type_)
+    required = {**own, **keys}
+    return Record(keys={**required, **optional}, required=frozenset(required))
+
+
+CONDITION = _kind("condition", {"if": texts.NON_EMPTY, "then": texts.NON_EMPTY, "else": texts.NON_EMPTY}, {})
+TOOL = _kind("tool", {"tool": texts.NON_EMPTY}, {})
+APPROVAL = _kind("approval", {}, {"message": texts.PLAIN})
+ACTION = _kind(
+    None,
+    {"action": texts.NON_EMPTY},
+    {
+        "inputs": ListOf(item=texts.PLAIN),
+        "query": texts.PLAIN,
+        "confidence_gate": Boolean(),
+        "output_schema": output_schema.node,
+        "instructions": texts.NON_EMPTY,
+        "model": texts.NON_EMPTY,
+        "temperature": Number(least=0, most=2),
+    },
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Steps:
+    """A step of one of several kinds, tried in order; `typed` are those that `type` names."""
+
+    typed: dict[str, Record]
+    action: Record
+
+    def __call__(self, value: Json, path: Path, faults: Faults) -> Json:
+        if not isinstance(value, dict):
+            wrong_type("a mapping", value, path, faults)
+            return value
+        tried: list[tuple[Record, Faults]] = []
+        for kind in (*self.typed.values(), self.action):
+            inside = Faults()
+            cleaned = kind(value, path, inside)
+            if not inside.found:
+                faults.take(inside)
+                return cleaned
+            tried.append((kind, inside))
+        nearly = [inside for _, inside in tried if not inside.any_hard()]
+        if len(nearly) == 1:
+            faults.found += nearly[0].found
+        else:
+            self._refuse(value, path, faults, tried)
+        return value
+
+    def _refuse(self, value: Json, path: Path, faults: Faults, tried: list[tuple[Record, Faults]]) -> None:
+        """Say what the kind that the step plainly means lacks."""
+        type_ = value.get("type")
+        meant = self.typed.get(type_) if isinstance(type_, str) else None
+        if meant is None and "action" not in value:
+            kinds = f'a "type" ({one_of(self.typed)}) or an "action"'
+            if "type" in value:
+                found = f'"{clipped(type_)}"' if isinstance(type_, str) else kind_of(type_)
+                faults.hard((*path, "type"), f'a step needs {kinds}; its "type" is {found}')
+            else:
+                faults.hard((*path, "action"), f"a step needs {kinds}")
+            return
+        about = next(inside for kind, inside in tried if kind is (meant or self.action))
+        faults.found += [Fault(path=fault.path, message=fault.message, hard=True) for fault in about.found]
+
+
+STEPS = Steps(typed={"condition": CONDITION, "tool": TOOL, "approval": APPROVAL}, action=ACTION)
