@@ -44,10 +44,11 @@ def _refuse_skip(report: pytest.TestReport | pytest.CollectReport) -> None:
     if databases.IN_CI and report.skipped:
         reason = _reason(report.longrepr)
         report.outcome = "failed"
+        vars(report).pop("wasxfail", None)
         report.longrepr = f"{report.nodeid} was skipped, and CI allows no skip: {reason}"
 
 
-@pytest.hookimpl(hookwrapper=True)
+@pytest.hookimpl(hookwrapper=True, tryfirst=True)  # outermost: after pytest itself has judged expected failures
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, None]:
     outcome = yield
     _refuse_skip(outcome.get_result())

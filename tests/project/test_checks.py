@@ -14,7 +14,7 @@ from django.test import override_settings
 
 from kampong import checks
 from kampong.reference import check_promises
-from tests.conftest import ROOT, database_url
+from tests.conftest import ROOT
 
 PUBLIC: dict[str, Any] = {
     "KAMPONG_PRODUCTION": True,
@@ -123,8 +123,3 @@ def test_a_superuser_of_the_database_is_refused_in_production() -> None:
 def test_every_check_is_triggered_by_a_test_here() -> None:
     tested = {code.removeprefix("kampong.") for code, _, _ in MISTAKES} | {"W001", "E005", "E007"}
     assert {code for code, _ in check_promises(checks)} == tested
-
-
-@pytest.mark.django_db
-def test_the_running_tests_name_their_own_database() -> None:
-    assert "test" in database_url()
