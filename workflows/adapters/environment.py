@@ -14,10 +14,10 @@ UNSET = "unset"
 class Environment:
     """Reads names from a mapping. A name that is unset or empty has no value."""
 
-    def __init__(self, environ: Mapping[str, str], *, secret_key: str | None = None) -> None:
-        """`secret_key` keys the fingerprints; without one it is Django's SECRET_KEY."""
+    def __init__(self, environ: Mapping[str, str], *, key: str | None = None) -> None:
+        """`key` keys the fingerprints; without one it is Django's SECRET_KEY."""
         self._environ = environ
-        self._secret_key = secret_key
+        self._secret_key = key
 
     def read(self, names: Iterable[str]) -> dict[str, str | None]:
         """Each name's text, None where it is unset or empty."""
