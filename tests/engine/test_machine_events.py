@@ -139,6 +139,12 @@ def test_an_approval_step_keeps_the_reason_and_a_branch_does_not() -> None:
     )
 
 
+def test_an_empty_reason_is_no_reason() -> None:
+    assert play(a_spec(an_approval()), script=Script(decisions=[(True, "")])).last.output == {
+        "review": {"approved": True}
+    }
+
+
 def test_a_pause_says_what_kind_it_is_and_only_a_tool_names_a_tool() -> None:
     spec = a_spec(
         an_approval(message="Send it?"), a_condition("x"), a_tool_step(), tools=[APPROVED_TOOL], guardrails=ESCALATE

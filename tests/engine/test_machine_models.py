@@ -76,8 +76,9 @@ def test_a_gate_keeps_its_result_and_in_1_1_the_confidence_with_it(version: str,
     assert (event.output, event.confidence) == (output, 0.9)
 
 
-def test_a_confidence_that_is_no_number_never_passes_a_gate() -> None:
-    played = ask(an_action(confidence_gate=True), ModelGate(result={}, confidence=math.nan))
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_confidence_that_is_no_number_never_passes_a_gate(version: str) -> None:
+    played = ask(an_action(confidence_gate=True), ModelGate(result={}, confidence=math.nan), version=version)
     assert played.line == "S F"
 
 

@@ -212,12 +212,17 @@ def test_a_tool_that_cannot_run_fails_before_anybody_is_asked(tool: Any, words: 
     assert all(word in played.last.error for word in words)
 
 
-def test_an_unknown_tool_and_an_unknown_branch_are_quoted() -> None:
+def test_an_unknown_tool_is_named() -> None:
     assert '"nope"' in play(a_spec(a_tool_step(tool="nope"))).last.error
-    branch = "execute_tool( send )"
-    failed = play(a_spec(a_condition(branch)), script=Script(expressions={"trigger.ok": True})).last
-    assert branch in failed.error
-    assert "request_human_approval" in failed.error
+
+
+@pytest.mark.parametrize(
+    "branch", ["execute_tool( send )", "execute_tool(send) ", "execute_tool(send)x", "ask", "töol"]
+)
+def test_a_branch_of_another_form_is_quoted_with_the_two_that_are_known(branch: str) -> None:
+    played = play(a_spec(a_condition(branch), tools=[a_tool()]), script=Script(expressions={"trigger.ok": True}))
+    assert played.line == "S F"
+    assert all(words in played.last.error for words in (f'"{branch}"', "request_human_approval", "execute_tool(NAME)"))
 
 
 def test_the_first_tool_of_a_name_counts() -> None:

@@ -86,6 +86,7 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
     yield StepStarted(step=place.step, index=place.index)
     try:
         done = yield from steps.perform(walk, place, walk.steps[place.index])
+        # Every kind of step guards its own acts; this holds the rule for a kind that forgets to.
         gates.no_gate_here(walk, place)
         _check_output(place, done.output)
         walk.outputs[place.step] = done.output
