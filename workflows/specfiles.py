@@ -13,6 +13,8 @@ from workflows.errors import Refusal
 from workflows.spec.errors import Note, SpecError
 from workflows.spec.load import load
 from workflows.spec.model import Spec
+from workflows.spec.reader import read
+from workflows.spec.source import Unreadable
 
 SPEC_LIMIT = 4 * 1024 * 1024
 
@@ -152,12 +154,24 @@ def _check(path: Path, content: bytes, last_id: str | None) -> SpecFile | Broken
         return broken(path, f"is larger than {SPEC_LIMIT // 1024 // 1024} MiB", last_id)
     loaded = load(content)
     if loaded.spec is None:
-        return BrokenFile(path=path, agent_id=last_id, errors=tuple(loaded.errors))
+        return BrokenFile(path=path, agent_id=_named_id(content) or last_id, errors=loaded.errors)
     return SpecFile(
         path=path,
         agent_id=loaded.spec.agent.id,
         hash=loaded.hash,
         text=content.decode("utf-8-sig"),
         spec=loaded.spec,
-        notes=tuple(loaded.notes),
+        notes=loaded.notes,
     )
+
+
+def _named_id(content: bytes) -> str | None:
+    """The agent that an invalid spec means to be; None when it does not even say that."""
+    try:
+        document = read(content)
+    except Unreadable:
+        return None
+    tree = document.tree if document is not None else None
+    agent = tree.get("agent") if isinstance(tree, dict) else None
+    agent_id = agent.get("id") if isinstance(agent, dict) else None
+    return agent_id if isinstance(agent_id, str) else None

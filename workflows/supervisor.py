@@ -6,7 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 
-from django.db import DatabaseError, InterfaceError, close_old_connections, connections
+from django.db import DatabaseError, InterfaceError, connections
 
 from workflows.wakeup import Bell
 
@@ -53,5 +53,15 @@ class Loop(threading.Thread):
         except (Exception, SystemExit):
             # Whatever it was must not end the thread: the other runs are to be served.
             logger.exception("%s: unexpected error; starting again", self.name)
-        close_old_connections()
+        _drop_dead_connections()
         return None
+
+
+def _drop_dead_connections() -> None:
+    """The next turn opens new ones."""
+    for connection in connections.all(initialized_only=True):
+        try:
+            connection.close_if_unusable_or_obsolete()
+        except Exception as error:  # noqa: BLE001  (any error: so broken that it cannot even be closed)
+            logger.warning("a connection is given up: %s", error)
+            connection.connection = None

@@ -9,7 +9,8 @@ from django.db import DatabaseError, close_old_connections
 
 from statestore.conf import value as setting
 from workflows import beats, housekeeping, messages, recovery
-from workflows.housekeeping import Chore, Rota
+from workflows.housekeeping import Chore
+from workflows.rota import Rota
 from workflows.supervisor import Loop
 from workflows.tasks import advance_run
 from workflows.wakeup import Bell, bell
@@ -87,7 +88,7 @@ class WorkerPool:
 
 def _do(chore: Chore) -> None:
     try:
-        done = chore.do()
+        done = chore.run()
     except Exception:
         # One chore that fails must not keep the others from being done; it is due again after its interval.
         logger.exception("%s failed; trying again in %s s", chore.name, chore.every_seconds)

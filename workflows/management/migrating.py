@@ -42,7 +42,7 @@ def _alone() -> Iterator[None]:
         finally:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s)", [_ADVISORY_LOCK])
-    elif connection.vendor == "sqlite" and not connection.is_in_memory_db():
+    elif connection.vendor == "sqlite" and ":memory:" not in str(connection.settings_dict["NAME"]):
         # A file beside the database: locking the database's own would end SQLite's locks when it is closed.
         handle = os.open(f"{connection.settings_dict['NAME']}-migrating", os.O_RDWR | os.O_CREAT, 0o600)
         try:
