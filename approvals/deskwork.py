@@ -33,6 +33,7 @@ class ApprovalDesk:
         key = uuid.uuid4()
         store = records.store_of(run.workspace, run.agent_id)
         lifetime = timedelta(seconds=setting("KAMPONG_APPROVAL_TTL"))
+        moment = now()
         try:
             written = store.put(records.store_key(key), records.make(run, pause), ttl=lifetime)
         except TooLarge as error:
@@ -51,8 +52,8 @@ class ApprovalDesk:
             digest=pause.digest,
             spec_hash=run.spec_hash,
             reopened_from=pause.differs_from.key if pause.differs_from else None,
-            created_at=now(),
-            expires_at=written.expires_at,
+            created_at=moment,
+            expires_at=written.expires_at or moment + lifetime,
         )
         return str(key)
 

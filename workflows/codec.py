@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from workflows.engine import jsontext
-from workflows.engine.effects import Decision
+from workflows.engine.effects import Decision, Phase
 from workflows.engine.situation import Position, Situation, Trigger
 from workflows.engine.values import NOTHING, Json, Outputs
 from workflows.models import Run
@@ -57,7 +57,7 @@ def trigger_from(stored: dict[str, Json]) -> Trigger:
 
 def situation_of(run: Run) -> Situation:
     """What the engine starts from. A run without events that has a predecessor replays its stored outputs first."""
-    phase = "after" if run.phase == "after" else "before"
+    phase: Phase = "after" if run.phase == "after" else "before"
     return Situation(
         input=run.input,
         trigger=trigger_from(jsontext.loads(run.trigger)) if run.trigger else Trigger(),

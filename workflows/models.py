@@ -111,7 +111,7 @@ class Run(models.Model):
 
     class Meta:
         default_permissions = ("view",)
-        permissions: ClassVar[list[tuple[str, str]]] = [
+        permissions: ClassVar[Any] = [
             ("start_run", "Can start a run"),
             ("operate_run", "Can cancel, retry and give up runs"),
         ]

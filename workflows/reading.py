@@ -97,11 +97,19 @@ def event_of(row: RunEvent, outputs: Outputs) -> Event:
     raise ValueError(f"event {row.pk} has the unknown type {row.type!r}")
 
 
+def _rows_and_outputs(run: Run) -> tuple[list[RunEvent], Outputs]:
+    """Events first, then outputs as they are after them: read the other way round, an event that is committed in
+    between would be told without its output.
+    """
+    rows = list(RunEvent.objects.filter(run=run).order_by("number"))
+    return rows, outputs_of(Run.objects.get(pk=run.pk))
+
+
 def frames(run: Run, after: int = 0) -> Iterator[Frame]:
     """This run's own events numbered above `after`, each with the state after it."""
-    outputs = outputs_of(run)
+    rows, outputs = _rows_and_outputs(run)
     present = state.new_state()
-    for row in RunEvent.objects.filter(run=run).order_by("number"):
+    for row in rows:
         event = event_of(row, outputs)
         present = state.apply(present, event)
         if row.number > after:
@@ -111,8 +119,8 @@ def frames(run: Run, after: int = 0) -> Iterator[Frame]:
 def own_state(run: Run) -> State:
     """The state of this record alone."""
     present = state.new_state()
-    outputs = outputs_of(run)
-    for row in RunEvent.objects.filter(run=run).order_by("number"):
+    rows, outputs = _rows_and_outputs(run)
+    for row in rows:
         present = state.apply(present, event_of(row, outputs))
     return present
 
@@ -140,7 +148,7 @@ def wait_for(run: Run, seconds: float) -> Run:
     deadline = time.monotonic() + seconds
     pause = 0.01
     while True:
-        run = newest(Run.objects.get(pk=run.pk))
+        run = newest(run)
         left = deadline - time.monotonic()
         if run.status in FINAL or run.status == Status.AWAITING or left <= 0:
             return run

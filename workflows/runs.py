@@ -107,10 +107,11 @@ def find_run(run_uuid: str, workspace: str = WORKSPACE) -> Run:
 
 
 def newest(run: Run) -> Run:
-    """The end of this run's chain."""
-    while run.resumed_as_id is not None:
-        run = Run.objects.get(pk=run.resumed_as_id)
-    return run
+    """The end of this run's chain as it is in the database now, whatever the object at hand remembers."""
+    present = Run.objects.get(pk=run.pk)
+    while present.resumed_as_id is not None:
+        present = Run.objects.get(pk=present.resumed_as_id)
+    return present
 
 
 def cancel_run(run: Run, *, actor: Actor, reason: str = "") -> Run:
