@@ -55,7 +55,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         connection, key = self.connection, self._key
-        if connection is None or key is None or not pool.keep(key, connection):
+        # One that has met an error of the database is not handed on.
+        if connection is None or key is None or self.errors_occurred or not pool.keep(key, connection):
             super()._close()  # type: ignore[misc]  # the stubs leave out private methods
 
     def _pool_key(self, params: dict[str, Any], extra: tuple[Any, ...]) -> pool.Key | None:

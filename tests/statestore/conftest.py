@@ -9,6 +9,10 @@ import pytest
 from statestore.entries import Store
 from statestore.memory import MemoryStore, Shelf
 from statestore.store import StateStore
+from tests.databases import DATABASE
+
+# A file about one database is no part of the suite on the other.
+collect_ignore_glob = ["test_sqlite_*.py"] if DATABASE == "postgres" else ["test_postgres_*.py"]
 
 
 class Opens(Protocol):

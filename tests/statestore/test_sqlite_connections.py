@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import OperationalError, connection, connections, transaction
 
 from statestore.models import StateRecord
 from statestore.sqlite import pool
 from statestore.sqlite.base import DatabaseWrapper
 from statestore.store import StateStore
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif("connection.vendor != 'sqlite'", reason="about connections to a SQLite file"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +92,16 @@ def test_an_open_transaction_is_rolled_back_and_its_connection_dropped() -> None
     first = in_thread(leave_open)
     assert in_thread(raw) is not first
     assert not StateRecord.objects.exists()
+
+
+def test_a_connection_that_met_an_error_is_not_handed_on() -> None:
+    def fail() -> Any:
+        with pytest.raises(OperationalError):
+            StateRecord.objects.raw("SELECT * FROM no_such_table")[0]
+        return raw()
+
+    first = in_thread(fail)
+    assert in_thread(raw) is not first
 
 
 def test_a_half_read_answer_does_not_show_the_next_request_the_past() -> None:

@@ -21,10 +21,7 @@ from statestore.store import StateStore
 from tests.conftest import ROOT
 from tests.counts import count
 
-pytestmark = [
-    pytest.mark.django_db(transaction=True),
-    pytest.mark.skipif("connection.vendor != 'sqlite'", reason="about SQLite's one write lock"),
-]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @contextmanager
