@@ -47,12 +47,15 @@ def claim(workspace: str, run_uuid: str) -> Run | None:
     return run
 
 
-def world_for(spec: Spec) -> World:
-    """The adapters of this process for one spec. Raises ModelUnavailable (engine semantics 2.1)."""
+def world_for(spec: Spec, model_timeout_ms: int | None = None) -> World:
+    """The adapters of this process for one spec. Raises ModelUnavailable (engine semantics 2.1).
+
+    `model_timeout_ms` comes before the spec's own limit of a model call.
+    """
     return World(
         evaluator=evaluator.shared(),
         environment=Environment(os.environ, key=settings.SECRET_KEY),
-        model=models.client_for(spec, os.environ),
+        model=models.client_for(spec, os.environ, model_timeout_ms),
         tools=http.HttpTool(),
         provider=spec.agent.model.provider if spec.agent.model else "model",
     )

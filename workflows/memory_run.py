@@ -42,7 +42,11 @@ class MemoryJournal:
 
     def pause(self, pause: Pause) -> Decision | None:
         self.note(AwaitingApproval(step=pause.step, kind=pause.kind, reason=pause.reason, tool=pause.tool))
-        return self._ask(pause)
+        decision = self._ask(pause)
+        if decision is not None:
+            # The decision is taken: nobody is waited for any more, before any work starts (engine semantics 23.7).
+            self.state = state.accepted(self.state)
+        return decision
 
 
 def run_in_memory(spec: Spec, situation: Situation, world: World, *, ask: Asker, listener: Listener) -> State:

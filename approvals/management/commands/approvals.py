@@ -1,0 +1,138 @@
+"""`approvals`: the queue from a terminal: what waits, what would run, yes or no."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from approvals import policy
+from approvals.actors import cli_actor
+from approvals.queue import MOST, detail, waiting
+from approvals.services import decide
+from statestore.clock import now
+from workflows.actors import Actor
+from workflows.management.acting import add_as
+from workflows.management.answers import AnsweringCommand
+from workflows.management.base import DONE
+from workflows.management.following import rest_of, to_rest
+from workflows.management.terminal import facts, one_line, pretty, quoted, table, time_left
+from workflows.reading import run_json
+
+_REASON_SHOWN = 60
+
+
+class Command(AnsweringCommand):
+    help = "List and show what waits for a person; approve or reject it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        acts = parser.add_subparsers(dest="verb", required=True, metavar="list | show | approve | reject")
+        common: dict[str, Any] = {"allow_abbrev": False}
+        listing = acts.add_parser("list", help="everything that waits, the oldest first", **common)
+        showing = acts.add_parser("show", help="one request: what would run, and what led to it", **common)
+        deciding = [
+            acts.add_parser("approve", help="say yes: the run goes on", **common),
+            acts.add_parser("reject", help="say no: the run ends", **common),
+        ]
+        for one in (listing, showing, *deciding):
+            add_as(one)
+            one.add_argument("--json", action="store_true", help="exactly one JSON object on stdout")
+        for one in (showing, *deciding):
+            one.add_argument("key", metavar="KEY", help="the request's key")
+        for one in deciding:
+            one.add_argument("--reason", default="", metavar="TEXT", help="why; kept with the decision")
+
+    def perform(self, **options: Any) -> int:
+        actor = cli_actor(options["as_user"])
+        if options["verb"] == "list":
+            return self._list(actor, options["json"])
+        if options["verb"] == "show":
+            return self._show(options["key"], actor, options["json"])
+        return self._decide(options["key"], options["verb"] == "approve", actor, options["reason"], options["json"])
+
+    def _list(self, actor: Actor, as_json: bool) -> int:
+        policy.need(policy.Verdict(allowed=policy.may_view(actor), rule=f"the permission {policy.VIEW} is needed"))
+        items = _all_waiting()
+        if as_json:
+            self.answer({"success": True, "approvals": items, "next": None})
+        elif items:
+            self.show_lines(table(("KEY", "AGENT", "STEP", "KIND", "LEFT", "REASON"), map(_row, items)))
+        else:
+            self.show("Nothing waits for a person.")
+        return DONE
+
+    def _show(self, key: str, actor: Actor, as_json: bool) -> int:
+        shown = detail(key, actor)
+        if as_json:
+            self.answer({"success": True, **shown})
+        else:
+            self.show_lines(_described(shown))
+        return DONE
+
+    def _decide(self, key: str, approved: bool, actor: Actor, reason: str, as_json: bool) -> int:
+        outcome = decide(key, approved=approved, reason=reason or None, actor=actor)
+        if not as_json:
+            self.show(f"{'Approved' if approved else 'Rejected'} by {one_line(actor.label)}.")
+        run = to_rest(outcome.run, here=False)
+        if as_json:
+            self.answer({"success": True, **run_json(run)})
+        if not approved:
+            if not as_json:
+                self.show(f"Run {run.uuid} {run.status}.")
+            return DONE
+        rest = rest_of(run)
+        if not as_json:
+            self.show_lines(rest.lines)
+            if rest.complaint:
+                self.say(rest.complaint)
+        return rest.code
+
+
+def _all_waiting() -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    after: str | None = None
+    while True:
+        page = waiting(after=after, limit=MOST)
+        items += page.items
+        if page.next is None:
+            return items
+        after = page.next
+
+
+def _left(item: dict[str, Any]) -> str:
+    return time_left(datetime.fromisoformat(item["expiresAt"]), now())
+
+
+def _row(item: dict[str, Any]) -> tuple[str, ...]:
+    kind = f"{item['kind']} {item['toolName']}" if "toolName" in item else item["kind"]
+    return (item["key"], item["agent"], item["step"], kind, _left(item), one_line(item["reason"], _REASON_SHOWN))
+
+
+def _described(shown: dict[str, Any]) -> list[str]:
+    may = shown["may"]
+    lines = [
+        f'Step "{one_line(shown["step"])}" of {one_line(shown["agent"])} waits for approval.',
+        quoted(shown["message"]),
+        *facts(
+            [
+                ("key", shown["key"]),
+                ("run", shown["runId"]),
+                ("kind", f"{shown['kind']} {shown.get('toolName', '')}".strip()),
+                ("since", shown["createdAt"]),
+                ("left", f"{_left(shown)} (until {shown['expiresAt']})"),
+                ("digest", shown["digest"]),
+                ("you", f"{'may decide' if may['decide'] else 'may not decide'}: {may['rule']}"),
+            ]
+        ),
+    ]
+    if "reopenedFrom" in shown:
+        previous = shown["reopenedFrom"]
+        lines += [f"Asked again, after {previous['key']}: {one_line(previous['what_differs'])}. Shown then:"]
+        lines += [quoted(pretty(previous["action"]))]
+    if shown["action"] is not None:
+        lines += ["What will run:" if shown["kind"] == "tool" else "Its output:", quoted(pretty(shown["action"]))]
+    if shown["outputs"]:
+        lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
+    lines.append(f"Decide: python manage.py approvals approve {shown['key']}   (or reject, with --reason)")
+    return lines

@@ -1,0 +1,89 @@
+"""What becomes of a run after a command set it going: driven here, or by a worker that lives, to its next rest."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from approvals.queue import waiting
+from statestore.clock import now
+from workflows.advance import advance
+from workflows.beats import alive
+from workflows.management.base import DONE, INTERRUPTED, REFUSED, WAITING, Stop
+from workflows.management.terminal import one_line, plain, pretty, time_left
+from workflows.models import FINAL, Run, Status
+from workflows.reading import own_state, wait_for
+from workflows.runs import newest
+
+PATIENCE_SECONDS = 60.0
+
+
+def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS) -> Run:
+    """The chain's newest run once it waits for a person or has ended; after so many seconds of waiting, as it is.
+
+    `here`: this process drives it in any case; otherwise only while no worker lives.
+    """
+    until = time.monotonic() + seconds
+    try:
+        while True:
+            run = newest(Run.objects.get(pk=run.pk))
+            if run.status in FINAL or run.status == Status.AWAITING:
+                return run
+            if run.status == Status.QUEUED and (here or not alive()):
+                advance(run.workspace, str(run.uuid))
+                run = newest(Run.objects.get(pk=run.pk))
+            left = until - time.monotonic()
+            if run.status in FINAL or run.status == Status.AWAITING or left <= 0:
+                return run
+            wait_for(run, min(left, 1.0))
+    except KeyboardInterrupt:
+        raise Stop(
+            f"Interrupted. Run {run.uuid} is stored: a worker, or `recover` once its lease is over, takes it up.",
+            code=INTERRUPTED,
+        ) from None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rest:
+    """Where a run stands, in words for stdout (`lines`) or stderr (`complaint`), and the exit code that says so.
+
+    `pending` is its line of the queue while it waits.
+    """
+
+    code: int
+    state: dict[str, Any]
+    lines: list[str] = field(default_factory=list)
+    complaint: str = ""
+    pending: dict[str, Any] | None = None
+
+
+def rest_of(run: Run) -> Rest:
+    """Describe a run that `to_rest` returned."""
+    state = own_state(run)
+    if run.status == Status.AWAITING:
+        found = waiting(run.workspace, run=str(run.uuid)).items
+        pending = found[0] if found else None
+        return Rest(code=WAITING, state=state, lines=_waits(run, pending), pending=pending)
+    if run.status == Status.COMPLETED:
+        return Rest(code=DONE, state=state, lines=[f"Run {run.uuid} completed.", pretty(state.get("finalOutput", {}))])
+    if run.status in FINAL:
+        words = plain(f"Run {run.uuid} {run.status}: {run.error or 'no reason was given'}")
+        return Rest(code=REFUSED, state=state, complaint=words)
+    words = f"Run {run.uuid} is still running. Look again with: python manage.py runs show {run.uuid}"
+    return Rest(code=DONE, state=state, lines=[words])
+
+
+def _waits(run: Run, pending: dict[str, Any] | None) -> list[str]:
+    if pending is None:
+        return [f"Run {run.uuid} waits for a person no longer: its approval was decided or expired a moment ago."]
+    key = pending["key"]
+    left = time_left(datetime.fromisoformat(pending["expiresAt"]), now())
+    return [
+        f"Run {run.uuid} waits for approval.",
+        f'  step "{one_line(pending["step"])}", {pending["kind"]}: {one_line(pending["reason"])}',
+        f"  key {key}, {left} left (until {pending['expiresAt']})",
+        f"Look:   python manage.py approvals show {key}",
+        f"Decide: python manage.py approvals approve {key}   (or reject, with --reason)",
+    ]
