@@ -9,6 +9,8 @@ from typing import Any
 from channels.routing import ProtocolTypeRouter
 from django.core.asgi import get_asgi_application
 
+from workflows.api.bodylimit import BodyLimit
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
 
 
@@ -22,4 +24,4 @@ async def no_websocket(
     await send({"type": "websocket.close"})
 
 
-application = ProtocolTypeRouter({"http": get_asgi_application(), "websocket": no_websocket})
+application = ProtocolTypeRouter({"http": BodyLimit(get_asgi_application()), "websocket": no_websocket})

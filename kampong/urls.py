@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, path
+from django.urls import URLPattern, URLResolver, include, path
+from django.views.generic import RedirectView
 
 urlpatterns: list[URLPattern | URLResolver] = [
+    path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
+    path("", include("approvals.api.urls")),
+    path("", include("workflows.api.urls")),
 ]
+
+handler400 = "workflows.api.fallback.bad_request"
+handler403 = "workflows.api.fallback.permission_denied"
+handler404 = "workflows.api.fallback.not_found"
+handler500 = "workflows.api.fallback.server_error"

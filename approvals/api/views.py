@@ -1,0 +1,137 @@
+"""What waits, what the decider needs to see, and the decision, over HTTP (design 3.3, 5.2)."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any, ClassVar
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from approvals import policy, queue, services
+from approvals.errors import ApprovalNotFound
+from approvals.services import Outcome
+from workflows import reading, runs
+from workflows.api import bodies, paging
+from workflows.api.endpoint import Endpoint, answer
+from workflows.draining import draining
+from workflows.errors import Invalid, RunNotFound
+from workflows.models import FINAL, Run, Status
+
+WAIT_SECONDS = 5.0
+MOST_WAIT_SECONDS = 60.0
+
+
+class Waiting(Endpoint):
+    """`GET /approvals`."""
+
+    query = ("limit", "after", "agent", "run")
+
+    def get(self, request: Request) -> Response:
+        limit, after = paging.limit_of(request), paging.after_of(request)
+        run = _run_filter(request)
+        _need_view(self.caller.actor())
+        page = queue.waiting(
+            agent=request.query_params.get("agent"),
+            run=_newest_id(run) if run is not None else None,
+            after=str(after) if after else None,
+            limit=limit,
+        )
+        return answer(approvals=page.items, next=page.next)
+
+
+def _need_view(actor: Any) -> None:
+    if not policy.may_view(actor):
+        policy.need(policy.Verdict(allowed=False, rule=f"the permission {policy.VIEW} is needed"))
+
+
+def _run_filter(request: Request) -> str | None:
+    given = request.query_params.get("run")
+    if given is None:
+        return None
+    try:
+        return str(uuid.UUID(given))
+    except ValueError as error:
+        raise Invalid("run: must be a run id", [{"path": "run", "message": "must be a run id"}]) from error
+
+
+def _newest_id(run_id: str) -> str:
+    """An old id means the newest run of its chain; an unknown one has nothing that waits."""
+    try:
+        return str(runs.newest(runs.find_run(run_id)).uuid)
+    except RunNotFound:
+        return run_id
+
+
+class OneApproval(Endpoint):
+    """`GET /approvals/<key>`."""
+
+    def get(self, request: Request, key: str) -> Response:
+        return answer(**queue.detail(key, self.caller.actor()))
+
+
+class _Deciding(Endpoint):
+    query = ("wait",)
+    fields: ClassVar[dict[str, bodies.Field]] = {
+        "approved": bodies.Field(problem=bodies.is_boolean, required=True),
+        "reason": bodies.Field(problem=bodies.is_text),
+        "answers": bodies.Field(problem=bodies.is_anything),
+        "edits": bodies.Field(problem=bodies.is_anything),
+        "digest": bodies.Field(problem=bodies.is_short_text),
+    }
+
+    def asked(self, request: Request) -> tuple[dict[str, Any], float]:
+        """The decision as the services take it, and how long to wait. Then the permission, before any look-up."""
+        wait = paging.seconds_of(request, "wait", default=WAIT_SECONDS, most=MOST_WAIT_SECONDS)
+        given = self.json_object(self.fields) | {"actor": self.caller.actor()}
+        policy.need(policy.may_decide_at_all(given["actor"]))
+        return given, wait
+
+
+class Decide(_Deciding):
+    """`POST /approvals/<key>/approve`."""
+
+    def post(self, request: Request, key: str) -> Response:
+        asked, wait = self.asked(request)
+        return decided(services.decide(key, **asked), wait)
+
+
+class DecideRun(_Deciding):
+    """`POST /runs/<id>/approve`, with the id of a run or the key of what waits."""
+
+    def post(self, request: Request, run_id: str) -> Response:
+        asked, wait = self.asked(request)
+        try:
+            run = runs.find_run(run_id)
+        except RunNotFound as unknown:
+            return decided(_by_key(run_id, asked, unknown), wait)
+        return decided(services.decide_run(run, **asked), wait)
+
+
+def _by_key(key: str, asked: dict[str, Any], unknown: RunNotFound) -> Outcome:
+    """What is neither a run nor a key that anybody knows is an unknown run."""
+    try:
+        return services.decide(key, **asked)
+    except ApprovalNotFound as error:
+        if "decision" in error.extra:
+            raise
+        raise unknown from error
+
+
+def decided(outcome: Outcome, wait: float) -> Response:
+    """The fresh run, when it has reached its next pause or end, or after `wait` seconds."""
+    settle(outcome.run, wait)
+    return answer(**reading.run_json(outcome.run))
+
+
+def settle(run: Run, seconds: float) -> None:
+    """Wait in short turns, so that a server that drains answers at once."""
+    deadline = time.monotonic() + seconds
+    while not draining.is_set():
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return
+        present = reading.wait_for(run, min(left, 0.5))
+        if present.status in FINAL or present.status == Status.AWAITING:
+            return

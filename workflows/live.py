@@ -1,0 +1,198 @@
+"""New events of watched runs, handed to whoever watches: one thread a process, and only while somebody does (design 4).
+
+The thread asks once a turn for the watched rows, and reads events only of runs that moved. It follows a chain: when a
+watched run was resumed, its watchers go on with the successor. The database is the truth: every watch has its own
+place in it, so nothing is missed and nothing told twice.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from django.db import DatabaseError, InterfaceError, connections
+
+from workflows import reading
+from workflows.api.authentication import Standing, still_standing
+from workflows.draining import draining
+from workflows.models import Run, Status
+
+logger = logging.getLogger(__name__)
+
+TURN_SECONDS = 0.1
+RECHECK_SECONDS = 3.0
+AFTER_ERROR_SECONDS = 1.0
+_BATCH = 500
+
+
+@dataclass(frozen=True, kw_only=True)
+class News:
+    """One event of one run of the watched chain."""
+
+    run_uuid: str
+    frame: reading.Frame
+
+
+@dataclass(frozen=True, kw_only=True)
+class Closed:
+    """Nothing more will come; `reason` is for people."""
+
+    reason: str
+
+
+Item: TypeAlias = News | Closed
+
+
+@dataclass(eq=False, kw_only=True)
+class Watch:
+    """One watcher, who has seen the events of run `run_id` up to number `position`.
+
+    `deliver` is called from the tailer's thread and must not block; False ends the watch.
+    """
+
+    run_id: int
+    position: int
+    standing: Standing
+    deliver: Callable[[Item], bool]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Row:
+    pk: int
+    last_event: int
+    successor: int | None
+
+
+class Tailer:
+    """Follows runs for watchers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._left = threading.Event()
+        self._watches: set[Watch] = set()
+        self._thread: threading.Thread | None = None
+        self._checked_at = 0.0
+
+    def watch(self, watch: Watch) -> None:
+        """Deliver what follows this watch's place, until `leave`."""
+        with self._lock:
+            self._watches.add(watch)
+            if self._thread is None:
+                self._left.clear()
+                self._thread = threading.Thread(target=self._tail, name="kampong-tailer", daemon=True)
+                self._thread.start()
+
+    def leave(self, watch: Watch) -> None:
+        """This watcher is gone; told more than once, it is gone all the same."""
+        with self._lock:
+            self._watches.discard(watch)
+            if not self._watches:
+                self._left.set()
+
+    @property
+    def watchers(self) -> int:
+        """How many watch now."""
+        with self._lock:
+            return len(self._watches)
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread lives; it ends once nobody watches."""
+        return self._thread is not None
+
+    def _tail(self) -> None:
+        try:
+            while self._still_watched():
+                try:
+                    self._turn()
+                    self._left.wait(TURN_SECONDS)
+                except (DatabaseError, InterfaceError) as error:
+                    # Watchers keep their places, and read on when the database is back.
+                    logger.warning("cannot read events (%s); trying again", type(error).__name__)
+                    connections.close_all()
+                    self._left.wait(AFTER_ERROR_SECONDS)
+        finally:
+            connections.close_all()
+
+    def _still_watched(self) -> bool:
+        """Otherwise this thread is signed off in the same breath, so that the next watcher starts another."""
+        with self._lock:
+            if self._watches:
+                self._left.clear()
+                return True
+            self._thread = None
+            return False
+
+    def _turn(self) -> None:
+        if draining.is_set():
+            self._close(self._all(), "the server is going away; connect again")
+            return
+        if time.monotonic() - self._checked_at > RECHECK_SECONDS:
+            self._checked_at = time.monotonic()
+            self._allowed(self._all())
+        by_run: dict[int, list[Watch]] = {}
+        for watch in self._all():
+            by_run.setdefault(watch.run_id, []).append(watch)
+        for row in _rows(by_run):
+            try:
+                self._look_at(row, by_run[row.pk])
+            except (DatabaseError, InterfaceError):
+                raise
+            except Exception:
+                # One run that cannot be read must not end the streams of all the others.
+                logger.exception("cannot read the events of run %s", row.pk)
+                self._close(by_run[row.pk], "the run cannot be read")
+
+    def _look_at(self, row: _Row, watches: list[Watch]) -> None:
+        behind = [watch for watch in watches if watch.position < row.last_event]
+        if behind:
+            self._hand_out(row.pk, behind)
+        if row.successor is not None:
+            for watch in watches:
+                watch.run_id, watch.position = row.successor, 0
+
+    def _hand_out(self, pk: int, watches: list[Watch]) -> None:
+        run = Run.objects.get(pk=pk)
+        frames = list(reading.frames(run, after=min(watch.position for watch in watches)))
+        # Asked when there is something to tell: somebody deactivated a moment ago gets no further event.
+        for watch in self._allowed(watches):
+            for frame in frames:
+                if frame.number <= watch.position:
+                    continue
+                watch.position = frame.number
+                if not watch.deliver(News(run_uuid=str(run.uuid), frame=frame)):
+                    self.leave(watch)
+                    break
+
+    def _allowed(self, watches: list[Watch]) -> list[Watch]:
+        """Those who may still see; the others are sent away."""
+        standing = still_standing(watch.standing for watch in watches)
+        self._close([watch for watch in watches if watch.standing not in standing], "not allowed any more")
+        return [watch for watch in watches if watch.standing in standing]
+
+    def _close(self, watches: Iterable[Watch], reason: str) -> None:
+        for watch in watches:
+            watch.deliver(Closed(reason=reason))
+            self.leave(watch)
+
+    def _all(self) -> list[Watch]:
+        with self._lock:
+            return list(self._watches)
+
+
+def _rows(run_ids: Iterable[int]) -> Iterator[_Row]:
+    ids = iter(run_ids)
+    while batch := list(itertools.islice(ids, _BATCH)):
+        for pk, last_event, status, successor in Run.objects.filter(pk__in=batch).values_list(
+            "pk", "last_event", "status", "resumed_as_id"
+        ):
+            yield _Row(pk=pk, last_event=last_event, successor=successor if status == Status.RESUMED else None)
+
+
+#: The tailer of this process.
+tailer = Tailer()
