@@ -3,17 +3,37 @@
 
 import os
 import sys
+from typing import Any
+
+WRONG_USE = 64
+
+
+def execute(words: list[str]) -> None:
+    """As Django does, but no command and an unknown one are wrong use: exit 64, as with our commands' options."""
+    from django.core.management import ManagementUtility
+
+    class CommandLine(ManagementUtility):
+        def fetch_command(self, subcommand: str) -> Any:
+            try:
+                return super().fetch_command(subcommand)
+            except SystemExit:
+                sys.exit(WRONG_USE)
+
+    utility = CommandLine(words)
+    if len(words) < 2 and "DJANGO_AUTO_COMPLETE" not in os.environ:
+        sys.stderr.write(utility.main_help_text() + "\n")
+        sys.exit(WRONG_USE)
+    utility.execute()
 
 
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
     try:
         from django.core.exceptions import ImproperlyConfigured
-        from django.core.management import execute_from_command_line
     except ImportError:
         sys.exit("Django is not installed for this Python. Run `make test` or `make demo` once, then .venv/bin/python.")
     try:
-        execute_from_command_line(sys.argv)
+        execute(sys.argv)
     except ImproperlyConfigured as error:
         if "--traceback" in sys.argv:
             raise
