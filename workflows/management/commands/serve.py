@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -39,13 +40,12 @@ class Command(KampongCommand):
             else:
                 migrate()
             self.check(databases=["default"])
-            self._announce(address_of(listener, options["host"]), broken)
             pool = None if options["web_only"] else WorkerPool(options["workers"])
-            return self._run(listener, pool)
+            return self._run(listener, options["host"], pool, broken)
         finally:
             listener.close()
 
-    def _run(self, listener: Any, pool: WorkerPool | None) -> int:
+    def _run(self, listener: socket, host: str, pool: WorkerPool | None, broken: list[BrokenFile]) -> int:
         drain = setting("KAMPONG_DRAIN_SECONDS")
         server = WebServer(drain)
 
@@ -56,6 +56,7 @@ class Command(KampongCommand):
 
         ending = Ending(asked, drain)
         ending.install()
+        self._announce(address_of(listener, host), broken)
         if pool is not None:
             pool.start()
         server.run(sockets=[listener])
