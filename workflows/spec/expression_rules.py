@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from workflows.spec import rules, spans
 from workflows.spec.errors import Path, clipped, listed
@@ -29,9 +30,10 @@ class Names:
                     declared = f"declared are {listed(self.vars)}" if self.vars else 'there is no "vars" block'
                     yield f"nothing provides vars.{clipped(path[1])}; {declared}"
             elif path[0] not in self.roots and path[0] not in self.steps:
-                yield f'nothing provides "{clipped(path[0])}"; there are {self._listed()}'
+                yield f'nothing provides "{clipped(path[0])}"; there are {self._known}'
 
-    def _listed(self) -> str:
+    @cached_property
+    def _known(self) -> str:
         known = f"{listed(self.roots)} and the steps {listed(self.steps)}"
         odd = next((step for step in self.steps if not IDENTIFIER.fullmatch(step)), None)
         return known if odd is None else f"{known}; a name like `{clipped(odd)}` must be written in a backtick pair"

@@ -95,7 +95,7 @@ def _parts(tree: Node) -> Iterator[Node]:
         elif isinstance(part, Symbol) and id(part) not in seen:
             seen.add(id(part))
             yield part
-            waiting.extend(value for name, value in vars(part).items() if name not in _NOT_PARTS)
+            waiting.extend(value for name, value in vars(part).items() if value and name not in _NOT_PARTS)
 
 
 def _variables(parts: list[Node]) -> list[tuple[str, int]]:

@@ -12,14 +12,13 @@ import threading
 from typing import Any, TypeAlias
 
 _recursion_limit = sys.getrecursionlimit()
-# Importing the library sets the process's recursion limit to 10,000, which no server asked for. It has no types.
-from jsonata import jexception, parser  # type: ignore[import-untyped]  # noqa: E402
-from jsonata.jsonata import Jsonata  # type: ignore[import-untyped]  # noqa: E402
+# Importing the library sets the process's recursion limit to 10,000, which no server asked for.
+from jsonata import jexception, parser  # noqa: E402
 
 sys.setrecursionlimit(_recursion_limit)
 
-#: Of nested brackets in one expression; the parser calls itself some five times for each.
-MAX_NESTING = 100
+#: Of one path; the library's time grows with the square of it.
+MAX_STEPS = 200
 
 #: A node of a syntax tree, an instance of `Symbol`.
 Node: TypeAlias = Any
@@ -37,10 +36,10 @@ class SyntaxFault(Exception):
 
 def parse(source: str) -> Node:
     """The syntax tree. Raises SyntaxFault, and nothing else, for any text."""
-    if _nested_too_deep(source):
-        raise SyntaxFault(f"it is nested more than {MAX_NESTING} deep")
     try:
-        return _own_parser().parse(source)
+        return _parse_at_any_depth(source)
+    except SyntaxFault:
+        raise
     except jexception.JException as error:
         raise SyntaxFault(_reason(error), error.location) from error
     except IndexError as error:
@@ -54,10 +53,23 @@ def parse(source: str) -> Node:
         raise SyntaxFault("it cannot be parsed") from error
 
 
-def compiled(source: str) -> Jsonata:
-    """The library's evaluator for an expression, on a tree of this parser. Raises what the library raises."""
-    Jsonata.PARSER.parser = _own_parser()
-    return Jsonata(source)
+def _parse_at_any_depth(source: str) -> Node:
+    """Parse whatever stack the caller has used up: a long chain such as `a & b & c ...` is deep to the parser."""
+    try:
+        return _own_parser().parse(source)
+    except RecursionError:
+        with _raised_limit:
+            limit = sys.getrecursionlimit()
+            sys.setrecursionlimit(limit + _DEEPEST_PARSE)
+            try:
+                return _own_parser().parse(source)
+            finally:
+                sys.setrecursionlimit(limit)
+
+
+#: What the longest source of nested brackets needs; the parser is plain Python, so that its depth costs no C stack.
+_DEEPEST_PARSE = 40_000
+_raised_limit = threading.Lock()
 
 
 _threads = threading.local()
@@ -92,7 +104,10 @@ class Parser(parser.Parser):  # type: ignore[misc]  # the library has no types
 
     def process_ast(self, expr: Node | None) -> Node | None:
         if not isinstance(expr, _SharedLeft):
-            return super().process_ast(expr)
+            result = super().process_ast(expr)
+            if result is not None and result.type == "path" and len(result.steps) > MAX_STEPS:
+                raise SyntaxFault(f"a path has more than {MAX_STEPS} steps", result.steps[MAX_STEPS].position)
+            return result
         left = self.process_ast(expr.then)
         result = Symbol(self)
         result.type = "condition"
@@ -155,15 +170,3 @@ def _reason(error: jexception.JException) -> str:
     if error.error == "S0102":
         return "a number is out of range"
     return str(error)
-
-
-def _nested_too_deep(source: str) -> bool:
-    """Whether brackets nest beyond what the parser can bear; a rough count, since quotes are not understood."""
-    depth = deepest = 0
-    for char in source:
-        if char in "([{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif char in ")]}":
-            depth -= 1
-    return deepest > MAX_NESTING

@@ -27,7 +27,7 @@ _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
 _PARAMETERS = frozenset({"key", "auth", "authorization"})
 _PARAMETER_WORDS = (*_CREDENTIAL_WORDS, "signature", "accesskey", "access-key", "access_key")
 
-_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):(?P<rest>[^\x00-\x20]*)")
+_URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):[^\x00-\x1f]*")
 _NEEDS_HOST = frozenset({"http", "https", "ws", "wss", "ftp"})
 _NOT_IN_HOST = re.compile(r"""[\s#%/<>?@\[\\\]^|"`{}]""")
 

@@ -59,8 +59,10 @@ class Steps:
         if not isinstance(value, dict):
             wrong_type("a mapping", value, path, faults)
             return value
+        named = self._named(value)
         tried: list[tuple[Record, Faults]] = []
-        for kind in (*self.typed.values(), self.action):
+        # Kinds of another `type` cannot fit, and their fault would be a hard one.
+        for kind in (self.action,) if named is None else (named, self.action):
             inside = Faults()
             cleaned = kind(value, path, inside)
             if not inside.found:
@@ -74,13 +76,17 @@ class Steps:
             self._refuse(value, path, faults, tried)
         return value
 
+    def _named(self, value: Json) -> Record | None:
+        type_ = value.get("type")
+        return self.typed.get(type_) if isinstance(type_, str) else None
+
     def _refuse(self, value: Json, path: Path, faults: Faults, tried: list[tuple[Record, Faults]]) -> None:
         """Say what the kind that the step plainly means lacks."""
-        type_ = value.get("type")
-        meant = self.typed.get(type_) if isinstance(type_, str) else None
+        meant = self._named(value)
         if meant is None and "action" not in value:
             kinds = f'a "type" ({one_of(self.typed)}) or an "action"'
             if "type" in value:
+                type_ = value["type"]
                 found = f'"{clipped(type_)}"' if isinstance(type_, str) else kind_of(type_)
                 faults.hard((*path, "type"), f'a step needs {kinds}; its "type" is {found}')
             else:
