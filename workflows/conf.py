@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from statestore.conf import Setting, declare, read_bool, read_list, read_positive_int, read_seconds
 
+
+def _read_addresses(text: str) -> list[str]:
+    """Parts between commas only: the addresses of IPv6 are full of colons."""
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 declare(
     Setting(
         name="KAMPONG_SPECS",
@@ -56,8 +62,11 @@ declare(
     Setting(
         name="KAMPONG_PRIVATE_ADDRESSES",
         default=["*"],
-        read=read_list,
-        help="Private hosts that tools may call: `*` for all but link-local, or a list of host names and addresses.",
+        read=_read_addresses,
+        help=(
+            "Private places that tools may call, separated by commas: `*` for all but link-local and metadata "
+            "addresses, or host names, addresses and networks."
+        ),
     ),
     Setting(
         name="KAMPONG_OPENAI_API_URL",

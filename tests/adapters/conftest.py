@@ -1,10 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
+from tests.adapters.questions import connect
+from tests.fakes_models import FakeModels
 from workflows.adapters.evaluator import Evaluator
+from workflows.adapters.models import ModelClient
+
+PROVIDERS = ["anthropic", "openai", "openrouter", "ollama"]
 
 
 @pytest.fixture(scope="module")
@@ -12,3 +18,20 @@ def evaluator() -> Iterator[Evaluator]:
     made = Evaluator()
     yield made
     made.close()
+
+
+@pytest.fixture
+def models() -> Iterator[FakeModels]:
+    with FakeModels() as server:
+        yield server
+        assert server.failures == []
+
+
+@pytest.fixture(params=PROVIDERS)
+def provider(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def client(provider: str, models: FakeModels, settings: Any) -> ModelClient:
+    return connect(provider, models, settings)

@@ -100,13 +100,15 @@ class Deadline(threading.local):
 
     at: float | None = None
 
-    def left(self, timeout: float | None) -> float | None:
-        """The smaller of `timeout` and what is left; raises once nothing is."""
+    def left(
+        self, timeout: float | None, over: type[httpcore2.TimeoutException] = httpcore2.ReadTimeout
+    ) -> float | None:
+        """The smaller of `timeout` and what is left; raises `over` once nothing is."""
         if self.at is None:
             return timeout
         left = self.at - time.monotonic()
         if left <= 0:
-            raise httpcore2.ReadTimeout("the time limit is used up")
+            raise over("the time limit is used up")
         return left if timeout is None else min(timeout, left)
 
 
@@ -125,12 +127,12 @@ class DeadlineBackend(httpcore2.SyncBackend):
         local_address: str | None = None,
         socket_options: Iterable[SocketOption] | None = None,
     ) -> httpcore2.NetworkStream:
-        addresses = resolve(host, port, self._deadline.left(timeout))
+        addresses = resolve(host, port, self._deadline.left(timeout, httpcore2.ConnectTimeout))
         for address in addresses:
             self._allowed.check(host, ipaddress.ip_address(address.partition("%")[0]))
         problem: Exception | None = None
         for tried, address in enumerate(addresses):
-            left = self._deadline.left(timeout)
+            left = self._deadline.left(timeout, httpcore2.ConnectTimeout)
             share = None if left is None else left / (len(addresses) - tried)
             try:
                 stream = super().connect_tcp(address, port, share, local_address, socket_options)
@@ -169,7 +171,8 @@ class _DeadlineStream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        inner = self._stream.start_tls(ssl_context, server_hostname, self._deadline.left(timeout))
+        left = self._deadline.left(timeout, httpcore2.ConnectTimeout)
+        inner = self._stream.start_tls(ssl_context, server_hostname, left)
         return _DeadlineStream(inner, self._deadline)
 
     def get_extra_info(self, info: str) -> Any:

@@ -180,8 +180,7 @@ def _gate(value: Json) -> ModelGate | ModelMalformed:
     if not isinstance(value, dict) or "result" not in value:
         return _malformed("must be an object with result and confidence", value)
     confidence = value.get("confidence")
-    number = isinstance(confidence, int | float) and not isinstance(confidence, bool)
-    if not number or not 0 <= confidence <= 1:
+    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
         return ModelMalformed(problems=("output.confidence: must be a number from 0 to 1",), raw=value)
     return ModelGate(result=value["result"], confidence=confidence)
 

@@ -156,6 +156,8 @@ class WireClient:
     def _refused(self, answer: Answer, model: str) -> str:
         status = f"status {answer.status} {answer.reason}".strip()
         if answer.status in (401, 403):
+            if self.key_name is None:
+                return f"{self.name} at {self.base} wants a key ({status}): name its variable as api_key in the spec."
             # The provider's own words may repeat a part of the key.
             return f"{self.name} refused the key of the variable {self.key_name} ({status})."
         if 300 <= answer.status <= 399:

@@ -61,6 +61,8 @@ def address(url: str) -> httpx2.URL:
         raise Unsendable("is not a valid URL") from problem
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise Unsendable("is not an absolute http or https URL")
+    if parsed.port is not None and not 0 < parsed.port < 65536:
+        raise Unsendable("is not a valid URL: its port is out of range")
     return parsed
 
 
