@@ -32,6 +32,13 @@ from workflows.tasks import enqueue
 INPUT_LIMIT = 1024 * 1024
 IDEMPOTENCY_SECONDS = 24 * 3600
 
+#: What an operator may do with a run in which status. Surfaces draw by it, the doors below refuse by it.
+ALLOWED_IN = {
+    "cancel": frozenset({Status.QUEUED, Status.RUNNING, Status.AWAITING}),
+    "retry": frozenset({Status.INTERRUPTED, Status.FAILED}),
+    "give_up": frozenset({Status.INTERRUPTED}),
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
@@ -114,6 +121,11 @@ def newest(run: Run) -> Run:
     return present
 
 
+def possible_acts(run: Run) -> frozenset[str]:
+    """The acts that the status of this run, as it is at hand, allows."""
+    return frozenset(act for act, statuses in ALLOWED_IN.items() if run.status in statuses)
+
+
 def cancel_run(run: Run, *, actor: Actor, reason: str = "") -> Run:
     """End a queued, running or waiting run as `cancelled`; NotPossible when it was decided or ended meanwhile.
 
@@ -128,7 +140,7 @@ def cancel_run(run: Run, *, actor: Actor, reason: str = "") -> Run:
             if record is None:
                 raise NotPossible("the approval was decided meanwhile; look at the run again", status=run.status)
             _end(run, Cancelled(error=error), outputs=codec.outputs_from(record))
-        elif run.status in (Status.QUEUED, Status.RUNNING):
+        elif "cancel" in possible_acts(run):
             _end(run, Cancelled(error=error))
             desk().note("cancel", run, actor, reason)
         else:
@@ -145,7 +157,7 @@ def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
     """
     _need_reason(reason)
     run.refresh_from_db()
-    if run.status not in (Status.INTERRUPTED, Status.FAILED):
+    if "retry" not in possible_acts(run):
         raise NotPossible(
             f"the run is {run.status}; only an interrupted or failed run can be retried", status=run.status
         )
@@ -166,7 +178,7 @@ def give_up_run(run: Run, *, actor: Actor, reason: str) -> Run:
     error = f"given up by {actor.label}: {reason}"
     with transaction.atomic():
         run.refresh_from_db()
-        if run.status != Status.INTERRUPTED:
+        if "give_up" not in possible_acts(run):
             raise NotPossible(f"the run is {run.status}; only an interrupted run can be given up", status=run.status)
         _end(run, Failed(step=run.step or None, error=error))
         desk().note("give_up", run, actor, reason)
