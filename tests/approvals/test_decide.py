@@ -45,9 +45,7 @@ def test_it_pauses_with_a_record_and_forgets_the_run(paying: Paying) -> None:
     assert [request.method for request in tools.requests] == ["GET"]
 
 
-def test_an_approval_goes_on_from_the_paused_step_without_running_anything_again(
-    paying: Paying, people: People
-) -> None:
+def test_an_approval_goes_on_from_the_paused_step_and_repeats_nothing(paying: Paying, people: People) -> None:
     spec, tools = paying
     run, key = to_pause(spec)
     outcome = decide(key, approved=True, reason="fine", actor=acting(people.approver))
