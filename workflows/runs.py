@@ -87,22 +87,23 @@ def start_run(
             earlier = _claim_idempotency(run, idempotency_key)
             if earlier is not None:
                 return Started(run=earlier, repeated=True)
-        SpecVersion.objects.bulk_create(
-            [
-                SpecVersion(
-                    workspace=workspace,
-                    agent_id=spec_file.agent_id,
-                    hash=spec_file.hash,
-                    text=spec_file.text,
-                    source=str(spec_file.path),
-                    first_seen=now(),
-                )
-            ],
-            ignore_conflicts=True,
-        )
+        _pin(spec_file, workspace)
         run.save(force_insert=True)
         enqueue(run)
     return Started(run=run)
+
+
+def _pin(spec_file: SpecFile, workspace: str) -> None:
+    """Keep the text that runs with this hash execute, whatever happens to the file."""
+    version = SpecVersion(
+        workspace=workspace,
+        agent_id=spec_file.agent_id,
+        hash=spec_file.hash,
+        text=spec_file.text,
+        source=str(spec_file.path),
+        first_seen=now(),
+    )
+    SpecVersion.objects.bulk_create([version], ignore_conflicts=True)
 
 
 def find_run(run_uuid: str, workspace: str = WORKSPACE) -> Run:
