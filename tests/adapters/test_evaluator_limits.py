@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,6 +103,19 @@ def test_memory_used_up_by_one_expression_is_there_for_the_next() -> None:
         for _ in range(3):
             assert isinstance(ask(alone, BOMBS["a product of lists"][0]), ExpressionFailed)
             assert ask(alone, "$count([1..200000])") == Evaluated(values=(200_000,))
+    finally:
+        alone.close()
+
+
+def test_failures_leave_nothing_behind_in_the_child() -> None:
+    alone = Evaluator(children=1)
+    try:
+        for _ in range(60):
+            assert isinstance(ask(alone, "($x := [1..200000]; $y := $reverse($x); $x + 1)"), ExpressionFailed)
+        (pid,) = alone.pids()
+        status = Path(f"/proc/{pid}/status").read_text()
+        resident = next(line for line in status.splitlines() if line.startswith("VmRSS")).split()[1]
+        assert int(resident) < 200 * 1024
     finally:
         alone.close()
 

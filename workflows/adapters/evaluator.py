@@ -101,7 +101,10 @@ class Evaluator:
             # An interrupt in the middle: what the child will still say belongs to nobody.
             self._drop(child)
             raise
-        self._give_back(child)
+        if answer.get("spent"):
+            self._drop(child)
+        else:
+            self._give_back(child)
         return answer
 
     # The pool ----------------------------------------------------------------------------------------------

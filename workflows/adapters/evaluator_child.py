@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import gc
 import json
 import os
 import resource
@@ -43,11 +42,8 @@ def main() -> None:
     _write(answers, b"ready\n")
     for line in requests:
         _write(answers, b"+")
-        failed, answer = _answer(line, lambda: _write(answers, b"."))
+        answer = _answer(line, lambda: _write(answers, b"."))
         _write(answers, answer + b"\n")
-        if failed:
-            # A failure's frames hold what it was working on, up to our whole memory, in cycles.
-            gc.collect()
 
 
 def _guarded_streams() -> tuple[BinaryIO, int]:
@@ -60,7 +56,10 @@ def _guarded_streams() -> tuple[BinaryIO, int]:
 
 
 def _limit_process() -> None:
-    for kind, limit in ((resource.RLIMIT_AS, MEMORY), (resource.RLIMIT_CORE, 0)):
+    limits = [(resource.RLIMIT_CORE, 0)]
+    if sys.platform != "darwin":  # its kernel refuses this one
+        limits.append((resource.RLIMIT_AS, MEMORY))
+    for kind, limit in limits:
         _, hard = resource.getrlimit(kind)
         allowed = limit if hard == resource.RLIM_INFINITY else min(limit, hard)
         resource.setrlimit(kind, (allowed, allowed))
@@ -81,8 +80,8 @@ def _write(answers: int, data: bytes) -> None:
         view = view[os.write(answers, view) :]
 
 
-def _answer(line: bytes, begin: Begin) -> tuple[bool, bytes]:
-    """Whether the request failed, and what to say."""
+def _answer(line: bytes, begin: Begin) -> bytes:
+    """What to say. `spent` tells the parent to end this process: it may be full of what it was working on."""
     begun = 0
 
     def begin_one() -> None:
@@ -92,14 +91,15 @@ def _answer(line: bytes, begin: Begin) -> tuple[bool, bytes]:
 
     try:
         with _time_limit():
-            return False, json.dumps(_perform(line, begin_one)).encode()
+            return json.dumps(_perform(line, begin_one)).encode()
     except OutOfTime:
-        reason, position = f"it took longer than {SECONDS:g} second, the limit", None
+        reason, position, spent = f"it took longer than {SECONDS:g} second, the limit", None, True
     except Problem as problem:
-        reason, position = problem.reason, problem.position
+        reason, position, spent = problem.reason, problem.position, isinstance(problem.__cause__, MemoryError)
     except MemoryError as error:
-        reason, position = reason_of(error), None
-    return True, json.dumps({"reason": reason, "position": position, "index": max(0, begun - 1)}).encode()
+        reason, position, spent = reason_of(error), None, True
+    index = max(0, begun - 1)
+    return json.dumps({"reason": reason, "position": position, "index": index, "spent": spent}).encode()
 
 
 @contextlib.contextmanager
