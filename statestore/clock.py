@@ -30,7 +30,12 @@ def now_sql(connection: BaseDatabaseWrapper, seconds: float = 0) -> tuple[str, t
         if not shift:
             return "statement_timestamp()", ()
         return "(statement_timestamp() + make_interval(secs => %s))", (float(shift),)
-    moment = now() + timedelta(seconds=seconds)
+    moment = datetime.now(UTC)
+    if shift := seconds + test_offset():
+        moment += timedelta(seconds=shift)
+    if connection.timezone_name == "UTC":
+        # What the backend would make of it, without finding that out each time.
+        return "%s", (str(moment.replace(tzinfo=None)),)
     return "%s", (connection.ops.adapt_datetimefield_value(moment),)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from statestore.errors import BadKey, ReservedKind
 
@@ -18,6 +19,7 @@ RESERVED_KINDS = (APPROVAL, ONCE, INCIDENT, LOCK, CURSOR, SEEN, HOOK)
 
 #: Bytes of the part that an author chooses, that is without a reserved prefix.
 MAX_KEY_BYTES = 400
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LAST_CHARACTER = "\U0010ffff"
 
 
@@ -55,7 +57,7 @@ def check_text(text: str, what: str) -> None:
         raise BadKey(f"A {what} must be text, not {type(text).__name__}.")
     if "\0" in text:
         raise BadKey(f"A {what} must not hold a NUL character.")
-    if any("\ud800" <= character <= "\udfff" for character in text):
+    if not text.isascii() and _SURROGATE.search(text):
         raise BadKey(f"A {what} must not hold half of a surrogate pair.")
 
 

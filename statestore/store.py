@@ -40,7 +40,7 @@ class StateStore(Scoped):
         row = self._live(key, "value, version, expires_at")
         if row is None:
             return None
-        return Versioned(value=loads(row[0]), version=row[1], expires_at=read_time(self._connection, row[2]))
+        return Versioned(value=loads(row[0]), version=row[1], expires_at=read_time(connections[self.using], row[2]))
 
     def exists(self, key: str) -> bool:
         return self._live(key, "1") is not None
@@ -49,7 +49,7 @@ class StateStore(Scoped):
         row = self._insert(key, value, ttl, "")
         if row is None:
             raise AssertionError("an insert that overwrites always returns its row")
-        return Written(version=row[0], expires_at=read_time(self._connection, row[1]))
+        return Written(version=row[0], expires_at=read_time(connections[self.using], row[1]))
 
     def put_if_absent(self, key: str, value: Json, ttl: Lifetime = None) -> bool:
         return self._insert(key, value, ttl, f" WHERE {TABLE}.expires_at <= excluded.created_at") is not None
@@ -71,8 +71,10 @@ class StateStore(Scoped):
 
     def take_expired(self, key: str, default: Any = None) -> Json:
         keys.check_key(key, self.kinds)
-        now, at = now_sql(self._connection)
-        row = self._first(
+        connection = connections[self.using]
+        now, at = now_sql(connection)
+        row = _first(
+            connection,
             f"DELETE FROM {TABLE} WHERE {_ONE} AND expires_at <= {now} RETURNING value",
             (self.workspace, self.workflow, key, *at),
         )
@@ -82,7 +84,7 @@ class StateStore(Scoped):
         return tuple(row[0] for row in self._range(prefix, after, limit, '"key"'))
 
     def entries(self, prefix: str = "", *, after: str | None = None, limit: int | None = None) -> tuple[Entry, ...]:
-        connection = self._connection
+        connection = connections[self.using]
         entries = []
         for key, text, version, expires_at, created_at in self._range(
             prefix, after, limit, '"key", value, version, expires_at, created_at'
@@ -101,25 +103,22 @@ class StateStore(Scoped):
             )
         return tuple(entries)
 
-    @property
-    def _connection(self) -> BaseDatabaseWrapper:
-        return connections[self.using]
-
     def _live(self, key: str, columns: str) -> Sequence[Any] | None:
         keys.check_key(key, self.kinds)
-        live, at = _live(self._connection)
-        return self._first(
-            f"SELECT {columns} FROM {TABLE} WHERE {_ONE} AND {live}", (self.workspace, self.workflow, key, *at)
-        )
+        connection = connections[self.using]
+        live, at = _live(connection)
+        sql = f"SELECT {columns} FROM {TABLE} WHERE {_ONE} AND {live}"
+        return _first(connection, sql, (self.workspace, self.workflow, key, *at))
 
     def _insert(self, key: str, value: Json, ttl: Lifetime, condition: str) -> Sequence[Any] | None:
         """Insert, or overwrite the row that is there if it meets the condition; the new version and expiry."""
         keys.check_key(key, self.kinds)
         text, seconds = encode(key, value), seconds_of(ttl)
-        connection = self._connection
+        connection = connections[self.using]
         now, at = now_sql(connection)
         until, until_at = ("NULL", ()) if seconds is None else now_sql(connection, seconds)
-        return self._first(
+        return _first(
+            connection,
             f'INSERT INTO {TABLE} (workspace, workflow, "key", value, version, expires_at, created_at, updated_at) '
             f"VALUES (%s, %s, %s, %s, %s, {until}, {now}, {now}) "
             f'ON CONFLICT (workspace, workflow, "key") DO UPDATE SET value = excluded.value, '
@@ -131,7 +130,7 @@ class StateStore(Scoped):
         )
 
     def _update(self, key: str, version: int, changes: str, values: tuple[Any, ...]) -> bool:
-        connection = self._connection
+        connection = connections[self.using]
         live, at = _live(connection)
         now, now_at = now_sql(connection)
         with connection.cursor() as cursor:
@@ -145,9 +144,11 @@ class StateStore(Scoped):
     def _take(self, key: str, version: int | None) -> Sequence[Any] | None:
         """The one delete behind `delete` and `claim`; its row is the claim."""
         keys.check_key(key, self.kinds)
-        live, at = _live(self._connection)
+        connection = connections[self.using]
+        live, at = _live(connection)
         same, versions = ("", ()) if version is None else ("AND version = %s ", (version,))
-        return self._first(
+        return _first(
+            connection,
             f"DELETE FROM {TABLE} WHERE {_ONE} {same}AND {live} RETURNING value",
             (self.workspace, self.workflow, key, *versions, *at),
         )
@@ -155,7 +156,8 @@ class StateStore(Scoped):
     def _range(self, prefix: str, after: str | None, limit: int | None, columns: str) -> Sequence[Sequence[Any]]:
         """Rows of a key range; never LIKE, which scans on SQLite."""
         self.check_range(prefix, after, limit)
-        live, at = _live(self._connection)
+        connection = connections[self.using]
+        live, at = _live(connection)
         conditions, values = [f'{_SCOPE} AND {live} AND "key" >= %s'], [self.workspace, self.workflow, *at, prefix]
         if (end := keys.range_end(prefix)) is not None:
             conditions.append('"key" < %s')
@@ -170,17 +172,19 @@ class StateStore(Scoped):
         if limit is not None:
             sql += " LIMIT %s"
             values.append(limit)
-        with self._connection.cursor() as cursor:
+        with connection.cursor() as cursor:
             cursor.execute(sql, values)
             rows: Sequence[Sequence[Any]] = cursor.fetchall()
         return rows
 
-    def _first(self, sql: str, values: Sequence[Any]) -> Sequence[Any] | None:
-        with self._connection.cursor() as cursor:
-            cursor.execute(sql, values)
-            # All rows: on SQLite a write of its own is committed when its last row has been read.
-            rows: list[Sequence[Any]] = cursor.fetchall()
-        return rows[0] if rows else None
+
+def _first(connection: BaseDatabaseWrapper, sql: str, values: Sequence[Any]) -> Sequence[Any] | None:
+    """The first row of a statement, which is then over."""
+    with connection.cursor() as cursor:
+        cursor.execute(sql, values)
+        # All rows: on SQLite a write of its own is committed when its last row has been read.
+        rows: list[Sequence[Any]] = cursor.fetchall()
+    return rows[0] if rows else None
 
 
 def _live(connection: BaseDatabaseWrapper) -> tuple[str, tuple[Any, ...]]:

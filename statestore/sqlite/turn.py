@@ -6,6 +6,7 @@ for seconds. Here a statement that takes the lock finds it free or comes back af
 
 from __future__ import annotations
 
+import functools
 import random
 import re
 import sqlite3
@@ -14,7 +15,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from django.db.backends.sqlite3.base import SQLiteCursorWrapper
+from django.db.backends.sqlite3.base import FORMAT_QMARK_REGEX, SQLiteCursorWrapper
 
 SHORTEST, LONGEST = 0.0002, 0.002
 #: Outside a transaction these take the write lock: the two BEGINs, and a write that is a transaction of its own.
@@ -63,6 +64,12 @@ class Connection(sqlite3.Connection):
         self.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
 
+@functools.lru_cache(maxsize=1000)
+def _converted(query: str) -> str:
+    """Django's `%s` as SQLite's `?`; remembered, since finding them costs as much as a small read."""
+    return str(FORMAT_QMARK_REGEX.sub("?", query)).replace("%%", "%")
+
+
 class Cursor(SQLiteCursorWrapper):
     """Django's cursor; a statement that takes the write lock goes through `in_turn`."""
 
@@ -72,3 +79,6 @@ class Cursor(SQLiteCursorWrapper):
             return super().execute(query, params)
         begin = super().execute
         return connection.in_turn(lambda: begin(query, params))
+
+    def convert_query(self, query: str, *, param_names: Any = None) -> Any:
+        return _converted(query) if param_names is None else super().convert_query(query, param_names=param_names)
