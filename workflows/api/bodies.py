@@ -80,7 +80,7 @@ def json_object(request: HttpRequest, fields: Mapping[str, Field]) -> dict[str, 
 
     Raises UnsupportedMediaType, or Invalid with every problem by its path.
     """
-    if request.content_type != JSON_TYPE:
+    if request.body and request.content_type != JSON_TYPE:
         given = request.content_type or "none"
         raise UnsupportedMediaType(
             f"the body must be JSON: send Content-Type {JSON_TYPE} (given: {given})", accepted=[JSON_TYPE]

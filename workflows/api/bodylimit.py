@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -39,10 +40,16 @@ class BodyLimit:
             first = {"type": "http.request", "body": content or b"", "more_body": False}
         if content is None:
             scope = {**scope, OVER_LIMIT: True}
+        unsent = content is None and b"expect" in dict(scope["headers"])
         waiting = [first]
 
         async def rest() -> Message:
-            return waiting.pop() if waiting else await receive()
+            if waiting:
+                return waiting.pop()
+            if unsent:
+                # Asking the server for more would tell the client to go on; Django ends this wait with its answer.
+                await asyncio.Event().wait()
+            return await receive()
 
         await self.app(scope, rest, send)
 
