@@ -48,6 +48,10 @@ class CannotHold(Refusal):
     code = "too_large"
 
 
+class Inconsistent(RuntimeError):
+    """Record, request and run disagree although they change together; nothing was changed. an operator must look."""
+
+
 def in_words(decision: dict[str, Any]) -> str:
     """`approved by Asha on 2026-11-29 at 10:00 UTC, in the admin`."""
     by = f" by {decision['by']}" if decision.get("by") else ""

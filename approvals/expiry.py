@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.db import transaction
 from django.db.models import Q
 
 from approvals import audit, records
+from approvals.errors import Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.services import close_request
 from statestore.clock import DbNow
@@ -17,11 +20,20 @@ from workflows.endings import end_from_outside
 from workflows.engine.events import Expired
 from workflows.models import Run, Status
 
+logger = logging.getLogger("kampong.approvals")
+
 
 def expire_due(limit: int = 200) -> int:
     """Close requests whose lifetime is over and end their runs as `expired`; how many this call closed."""
     due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).order_by("id")
-    return sum(_expire(request) for request in due[:limit])
+    closed = 0
+    for request in due[:limit]:
+        try:
+            closed += _expire(request)
+        except Inconsistent:
+            # Rolled back. One broken row must not keep the others from their end.
+            logger.exception("request %s cannot expire", request.pk)
+    return closed
 
 
 def _expire(request: ApprovalRequest) -> bool:
@@ -40,7 +52,7 @@ def _expire(request: ApprovalRequest) -> bool:
             outputs=codec.outputs_from(record),
         )
         if not ended:
-            raise RuntimeError(f"run {run.uuid} was not waiting although its record was there; nothing was changed")
+            raise Inconsistent(f"run {run.uuid} was not waiting although its record was there; nothing was changed")
         audit.record(
             "expire",
             outcome="expired",

@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from approvals import audit, policy, records
-from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound
+from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.queue import decision_of
 from approvals.records import Record
@@ -99,7 +99,7 @@ def decide_run(run: Run, *, workspace: str = WORKSPACE, **asked: Any) -> Outcome
 def find_request(key: str, workspace: str = WORKSPACE, agent_id: str | None = None) -> ApprovalRequest | None:
     """The request with this key in this scope, whatever became of it."""
     try:
-        found = ApprovalRequest.objects.filter(workspace=workspace, key=key)
+        found = ApprovalRequest.objects.select_related("run").filter(workspace=workspace, key=key)
         if agent_id is not None:
             found = found.filter(agent_id=agent_id)
         return found.first()
@@ -202,4 +202,4 @@ def close_request(request: ApprovalRequest, status: RequestStatus) -> None:
         status=status, closed_at=now()
     )
     if closed != 1:
-        raise RuntimeError(f"request {request.pk} was not open although its record was there; nothing was changed")
+        raise Inconsistent(f"request {request.pk} was not open although its record was there; nothing was changed")

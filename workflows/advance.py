@@ -21,7 +21,7 @@ from workflows.driver import drive
 from workflows.engine.events import Failed
 from workflows.errors import Refusal
 from workflows.heartbeat import holding, owner
-from workflows.journal import LeaseLost, RunJournal
+from workflows.journal import HandedBack, LeaseLost, RunJournal
 from workflows.models import Run, Status
 from workflows.spec.model import Spec
 from workflows.world import World
@@ -62,7 +62,7 @@ def world_for(spec: Spec, model_timeout_ms: int | None = None) -> World:
 
 
 def advance(workspace: str, run_uuid: str) -> None:
-    """Claim the run and drive it. Returns when it paused, ended, or was no longer ours."""
+    """Claim the run and drive it. Returns when it paused, ended, was no longer ours, or the process is draining."""
     run = claim(workspace, run_uuid)
     if run is None:
         return
@@ -72,6 +72,8 @@ def advance(workspace: str, run_uuid: str) -> None:
             _drive(run, journal)
         except LeaseLost as lost:
             logger.warning("%s; nothing more is written or called", lost)
+        except HandedBack as back:
+            logger.info("%s", back)
         except DatabaseError:
             # The lease runs out and recovery decides: requeued without an open attempt, interrupted with one.
             logger.exception("run %s: the database failed; recovery will take it up", run.uuid)
@@ -82,8 +84,8 @@ def advance(workspace: str, run_uuid: str) -> None:
 
 
 def _drive(run: Run, journal: RunJournal) -> None:
-    spec = registry.pinned(run.workspace, run.spec_hash)
     try:
+        spec = registry.pinned(run.workspace, run.spec_hash)
         world = world_for(spec)
     except Refusal as refusal:
         journal.note(Failed(error=refusal.message))

@@ -19,6 +19,7 @@ from statestore.conf import value as setting
 from statestore.faults import point
 from workflows import codec
 from workflows.desk import CannotPause, Decided, desk
+from workflows.draining import draining
 from workflows.engine import jsontext, state
 from workflows.engine.effects import AskModel, CallTool, Decision, ModelFailed, Pause, ToolFailed
 from workflows.engine.events import (
@@ -39,6 +40,10 @@ logger = logging.getLogger("kampong.driver")
 
 class LeaseLost(Exception):
     """The run is no longer ours: taken over, cancelled, or our lease ran out. Write nothing, call nothing more."""
+
+
+class HandedBack(Exception):
+    """The process is about to end: the run is queued again at this step, for another worker."""
 
 
 def payload_of(event: Event) -> str:
@@ -96,6 +101,8 @@ class RunJournal:
     def note(self, event: Event) -> None:
         """Take an event. It is committed with the next commit point; the end of the run is one."""
         if isinstance(event, StepStarted):
+            if draining.is_set():
+                self._hand_back()
             if self._outcome is not None:
                 self._commit_outcome()
             self._index, self._phase, self._step = event.index, "before", event.step
@@ -172,6 +179,11 @@ class RunJournal:
             )
 
     # Writing --------------------------------------------------------------------------------------------------
+
+    def _hand_back(self) -> None:
+        with transaction.atomic():
+            self._write(status=Status.QUEUED, queued_at=DbNow(), lease_owner="", lease_until=None)
+        raise HandedBack(f"run {self.run.uuid}: handed back before its next step")
 
     def _commit_outcome(self) -> None:
         point("run.before_event")

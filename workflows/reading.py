@@ -55,7 +55,7 @@ def outputs_of(run: Run) -> Outputs:
             before = run.status
             run = Run.objects.get(pk=run.pk)
             if run.status == before:
-                # Record and status are written in one transaction; queue_doctor names a pair that disagrees.
+                # Record and status are written in one transaction; an operator must look at a pair that disagrees.
                 return {}
             continue
         return codec.load_outputs(run.outputs)
