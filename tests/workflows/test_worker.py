@@ -15,10 +15,11 @@ from pytest_django import Settings
 
 from tests.conftest import Clock
 from tests.fakes_tools import FakeTools
-from tests.workbench import PAYING_ANSWERS, begin, write_spec
-from workflows import beats, housekeeping
+from tests.workbench import PAYING, PAYING_ANSWERS, begin, work, write_spec
+from workflows import beats, housekeeping, messages
+from workflows.draining import draining
 from workflows.housekeeping import Chore
-from workflows.models import Run, Status, WorkerBeat
+from workflows.models import Run, RunEvent, Status, WorkerBeat
 from workflows.rota import Rota
 from workflows.supervisor import Loop
 from workflows.wakeup import Bell
@@ -50,6 +51,22 @@ def loops() -> Iterator[Callable[..., Loop]]:
     for loop in started:
         loop.stop()
         loop.join(10)
+
+
+@pytest.fixture
+def pools() -> Iterator[Callable[[int], WorkerPool]]:
+    """Starts pools, and stops what a failed test left working."""
+    started: list[WorkerPool] = []
+
+    def start(threads: int) -> WorkerPool:
+        pool = WorkerPool(threads)
+        started.append(pool)
+        pool.start()
+        return pool
+
+    yield start
+    for pool in started:
+        pool.stop(20)
 
 
 def test_a_database_error_ends_one_turn_and_not_the_loop(loops: Callable[..., Loop]) -> None:
@@ -148,7 +165,9 @@ def test_an_idle_loop_looks_at_once_when_the_bell_rings(loops: Callable[..., Loo
     assert not loop.is_alive()
 
 
-def test_a_chore_that_fails_leaves_the_others_to_be_done(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_chore_that_fails_leaves_the_others_to_be_done(
+    monkeypatch: pytest.MonkeyPatch, pools: Callable[[int], WorkerPool]
+) -> None:
     monkeypatch.setattr(housekeeping, "_chores", {})
     done: list[str] = []
 
@@ -162,12 +181,9 @@ def test_a_chore_that_fails_leaves_the_others_to_be_done(monkeypatch: pytest.Mon
 
     housekeeping.register("broken", 0.05, fail)
     housekeeping.register("good", 0.05, good)
-    pool = WorkerPool(1)
-    pool.start()
-    try:
-        until(lambda: done.count("good") >= 3 and done.count("failed") >= 3)
-    finally:
-        assert pool.stop(10) == ()
+    pool = pools(1)
+    until(lambda: done.count("good") >= 3 and done.count("failed") >= 3)
+    assert pool.stop(10) == ()
 
 
 def test_a_chore_is_due_at_once_and_then_after_its_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -211,30 +227,53 @@ def test_a_worker_that_was_not_seen_for_ten_seconds_is_not_alive(clock: Clock) -
     assert beats.prune() == 1
 
 
-def test_a_pool_drives_a_run_lives_meanwhile_and_signs_off(tmp_path: Path, settings: Settings) -> None:
+def test_a_pool_drives_a_run_lives_meanwhile_and_signs_off(
+    tmp_path: Path, settings: Settings, pools: Callable[[int], WorkerPool]
+) -> None:
     settings.KAMPONG_POLL_SECONDS = 60.0  # only the bell can be as quick as this test
-    pool = WorkerPool(2)
-    pool.start()
-    try:
-        until(beats.alive)
-        with FakeTools(PAYING_ANSWERS) as tools:
-            file = write_spec(tmp_path, SLOW_LOOK, url=tools.url)
-            run = begin(file)
-            until(lambda: Run.objects.get(pk=run.pk).status == Status.COMPLETED)
-    finally:
-        assert pool.stop(20) == ()
+    pool = pools(2)
+    until(beats.alive)
+    with FakeTools(PAYING_ANSWERS) as tools:
+        run = begin(write_spec(tmp_path, SLOW_LOOK, url=tools.url))
+        until(lambda: Run.objects.get(pk=run.pk).status == Status.COMPLETED)
+    assert pool.stop(20) == ()
     assert beats.alive() == []
 
 
-def test_stopping_waits_for_the_step_that_runs_and_names_the_run_that_is_too_slow(tmp_path: Path) -> None:
+def test_stopping_waits_for_the_step_that_runs_and_names_the_run_that_is_too_slow(
+    tmp_path: Path, pools: Callable[[int], WorkerPool]
+) -> None:
     answers = {"GET /invoice": {"json": {"amount": 1}, "hang": 2}}
-    pool = WorkerPool(1)
     with FakeTools(answers) as tools:
         run = begin(write_spec(tmp_path, SLOW_LOOK, url=tools.url))
-        pool.start()
+        pool = pools(1)
         until(lambda: tools.requests)
         assert pool.stop(0.2) == (str(run.uuid),)
         until(lambda: Run.objects.get(pk=run.pk).status == Status.COMPLETED)
+
+
+def test_a_draining_process_hands_the_run_back_between_two_steps(
+    tmp_path: Path, pools: Callable[[int], WorkerPool]
+) -> None:
+    with FakeTools(PAYING_ANSWERS | {"GET /invoice": {"json": {"amount": 1}, "hang": 0.5}}) as tools:
+        run = begin(write_spec(tmp_path, PAYING, url=tools.url))
+        pool = pools(1)
+        until(lambda: tools.requests)
+        draining.set()
+        try:
+            assert pool.stop(20) == ()
+        finally:
+            draining.clear()
+        run.refresh_from_db()
+        assert (run.status, run.step_index, run.takeovers, run.lease_until) == (Status.QUEUED, 1, 0, None)
+        assert [attempt.outcome for attempt in run.attempts.all()] == ["ok"]
+        assert messages.take() == ("default", str(run.uuid))
+        assert work() == 1
+        run.refresh_from_db()
+        assert run.status == Status.AWAITING
+        assert len(tools.requests) == 1
+    kinds = list(RunEvent.objects.filter(run=run).order_by("number").values_list("type", flat=True))
+    assert kinds == ["step_started", "step_completed", "step_started", "awaiting_approval"]
 
 
 SLOW_LOOK = """\
