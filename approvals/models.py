@@ -130,3 +130,7 @@ class ApiToken(AbstractAuthToken):  # type: ignore[misc]  # knox ships no types
     class Meta:
         default_permissions = ("view", "delete")
         verbose_name = "API token"
+
+    def __str__(self) -> str:
+        # Knox's own names the hash, and the admin prints it where a user is deleted.
+        return f"{self.name or '(no name)'} of {self.user}"

@@ -1,0 +1,163 @@
+"""Approve or reject many: first the rows with what was shown, then what became of each.
+
+A row outside the actor's rights and a row that does not exist read the same: they are counted and not named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from approvals import policy, records, services
+from approvals.admin import words
+from approvals.admin.access import need_decide
+from approvals.admin.refusals import REFUSALS, problem_of
+from approvals.models import ApprovalRequest
+from approvals.records import Record
+from approvals.services import REASON_LIMIT
+from workflows.actors import Actor
+from workflows.admin.listing import picked
+from workflows.admin.words import Badge, clipped
+from workflows.errors import NotAllowed
+from workflows.models import WORKSPACE
+from workflows.registry import present_hash
+
+if TYPE_CHECKING:
+    from approvals.admin.requests import ApprovalRequestAdmin
+
+LIMIT = 100
+LIST = "admin:approvals_approvalrequest_changelist"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Act:
+    """One of the two answers, as it is put on a page."""
+
+    name: str
+    label: str
+    warning: str
+    done: str
+    tone: str
+
+
+ACTS = (
+    Act(
+        name="approve",
+        label="Approve",
+        warning="Each of these runs does what its line says, and goes on with its workflow.",
+        done="Approved. The run goes on.",
+        tone="main",
+    ),
+    Act(
+        name="reject",
+        label="Reject",
+        warning="Each of these runs ends as rejected. Nothing is sent, no later step runs.",
+        done="Rejected. The run has ended.",
+        tone="danger",
+    ),
+)
+
+
+class ReasonForm(forms.Form):
+    """One reason for all rows."""
+
+    reason = forms.CharField(
+        max_length=REASON_LIMIT,
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Kept in the audit with every row.",
+    )
+
+
+def bulk_view(site: ApprovalRequestAdmin, request: HttpRequest) -> HttpResponse:
+    """The rows that were ticked, with a place for the reason; once confirmed, what became of each."""
+    site.need_view(request)
+    actor = need_decide(request)
+    act = next((one for one in ACTS if one.name == request.POST.get("act")), None)
+    ids = picked(request.POST, LIMIT)
+    if request.method != "POST" or act is None or not ids:
+        if request.method == "POST":
+            messages.warning(request, "Tick at least one request, then choose Approve or Reject.")
+        return HttpResponseRedirect(reverse(LIST))
+    rows = _allowed(ids, actor)
+    confirmed = request.POST.get("confirmed") == "yes"
+    form = ReasonForm(request.POST if confirmed else None)
+    if confirmed and form.is_valid():
+        results = [result for row in rows if (result := _decide(request, row, act, actor, form.cleaned_data["reason"]))]
+        done = sum(not result["problem"] for result in results)
+        title = f"{act.label}: {done} of {len(results)} done"
+        return _answer(site, request, "results", title, unknown=len(ids) - len(results), results=results)
+    return _answer(
+        site,
+        request,
+        "bulk",
+        f"{act.label}: {len(rows)} request" + ("" if len(rows) == 1 else "s"),
+        status=400 if confirmed else 200,
+        unknown=len(ids) - len(rows),
+        rows=[_listed(row, act) for row in rows],
+        act=act,
+        form=form,
+    )
+
+
+def _answer(site: ApprovalRequestAdmin, request: HttpRequest, name: str, title: str, **context: Any) -> HttpResponse:
+    back = reverse(LIST)
+    crumbs = [("Approval requests", back)]
+    return site.page(request, f"workflows/admin/{name}.html", title=title, crumbs=crumbs, back=back, **context)
+
+
+def _allowed(ids: Sequence[int], actor: Actor) -> list[ApprovalRequest]:
+    """The requests among these that the actor may decide, in the order given."""
+    found = ApprovalRequest.objects.filter(workspace=WORKSPACE).select_related("run").in_bulk(ids)
+    return [found[pk] for pk in ids if pk in found and policy.may_decide(found[pk], actor).allowed]
+
+
+def _name(row: ApprovalRequest) -> str:
+    return clipped(f"{row.agent_id}: {row.step}", 160)
+
+
+def _listed(row: ApprovalRequest, act: Act) -> dict[str, Any]:
+    """One row of the confirmation, with the digest of what its line says."""
+    record = records.peek(row) if words.is_open(row) else None
+    return {
+        "pk": row.pk,
+        "name": _name(row),
+        "line": words.line_of(row, record),
+        "badge": words.badge_of(row),
+        "digest": record["digest"] if record is not None else "",
+        "problem": _foreseen(row, record, act),
+    }
+
+
+def _foreseen(row: ApprovalRequest, record: Record | None, act: Act) -> str:
+    if record is None:
+        return f"This is over, and will be refused: {words.ending_of(row)}."
+    if act.name == "approve" and present_hash(row.agent_id, row.run.source) != record["spec_hash"]:
+        return "Its spec changed since the run started, so approving will be refused. Reject works."
+    return ""
+
+
+def _decide(request: HttpRequest, row: ApprovalRequest, act: Act, actor: Actor, reason: str) -> dict[str, Any] | None:
+    """What became of this row; None when it turned out to be none of the actor's business."""
+    told = {"name": _name(row), "link": reverse("admin:approvals_approvalrequest_decide", args=[row.pk])}
+    try:
+        services.decide(
+            str(row.key),
+            approved=act.name == "approve",
+            reason=reason,
+            digest=request.POST.get(f"digest-{row.pk}", ""),
+            actor=actor,
+        )
+    except NotAllowed:
+        return None
+    except REFUSALS as error:
+        problem = problem_of(error)
+        refused = {"problem": problem.sentence, "told": f"{problem.sentence}. {problem.next_move}"}
+        return told | refused | {"badge": Badge(text="refused", tone="bad")}
+    return told | {"problem": "", "told": act.done, "badge": Badge(text="done", tone="good")}

@@ -1,0 +1,160 @@
+"""The page where a request is read and decided. Its GET changes nothing; its POST calls the service once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.urls import reverse
+
+from approvals import policy, records, services
+from approvals.admin import words
+from approvals.admin.access import actor_of
+from approvals.admin.refusals import REFUSALS, Problem, problem_of
+from approvals.models import ApprovalRequest, RequestStatus
+from approvals.records import Record
+from approvals.services import REASON_LIMIT, Outcome
+from workflows import runs
+from workflows.actors import Actor
+from workflows.admin.words import ago, clipped, data, visible
+from workflows.engine import jsontext
+from workflows.models import WORKSPACE, Run
+from workflows.registry import present_hash
+
+if TYPE_CHECKING:
+    from approvals.admin.requests import ApprovalRequestAdmin
+
+QUEUE = "admin:approvals_approvalrequest_changelist"
+DECIDE = "admin:approvals_approvalrequest_decide"
+VERDICTS = ("approve", "reject")
+
+
+def decide_view(site: ApprovalRequestAdmin, request: HttpRequest, pk: int) -> HttpResponse:
+    """GET shows; POST decides and leads to the run that goes on, or shows again with the reason why not."""
+    site.need_view(request)
+    row = _row(pk)
+    actor = actor_of(request)
+    if request.method != "POST":
+        return _page(site, request, row, actor)
+    verdict = request.POST.get("verdict", "")
+    if verdict not in VERDICTS:
+        unclear = Problem(sentence="Nothing was decided.", next_move="Press Approve or Reject.", status=400)
+        return _page(site, request, row, actor, problem=unclear)
+    try:
+        outcome = services.decide(
+            str(row.key),
+            approved=verdict == "approve",
+            reason=request.POST.get("reason", ""),
+            digest=request.POST.get("digest", ""),
+            actor=actor,
+        )
+    except REFUSALS as error:
+        return _page(site, request, _row(pk), actor, problem=problem_of(error))
+    return _decided(request, outcome)
+
+
+def _row(pk: int) -> ApprovalRequest:
+    row = ApprovalRequest.objects.filter(workspace=WORKSPACE, pk=pk).select_related("run").first()
+    if row is None:
+        raise Http404("There is no such request.")
+    return row
+
+
+def _decided(request: HttpRequest, outcome: Outcome) -> HttpResponse:
+    said = {
+        "approved": "Approved. The run goes on from here.",
+        "rejected": "Rejected. The run has ended; nothing more is called.",
+    }
+    messages.success(request, said[outcome.decision["outcome"]])
+    if request.user.has_perm("workflows.view_run"):
+        return HttpResponseRedirect(reverse("admin:workflows_run_change", args=[outcome.run.pk]))
+    return HttpResponseRedirect(reverse(QUEUE))
+
+
+def _page(
+    site: ApprovalRequestAdmin,
+    request: HttpRequest,
+    row: ApprovalRequest,
+    actor: Actor,
+    problem: Problem | None = None,
+) -> HttpResponse:
+    record = records.peek(row) if words.is_open(row) else None
+    context: dict[str, Any] = {
+        "row": row,
+        "badge": words.badge_of(row),
+        "step": clipped(row.step, 120),
+        "started_by": clipped(row.run.started_by or "nobody", 120),
+        "started_ago": ago(row.run.created_at),
+        "asked_ago": ago(row.created_at),
+        "left": words.left(row),
+        "problem": problem,
+        "run_link": _run_link(request, row.run),
+        "queue": reverse(QUEUE),
+        "reason": request.POST.get("reason", ""),
+        "reason_limit": REASON_LIMIT,
+    }
+    context |= _over(row) if record is None else _waiting(row, record, actor)
+    title = f"{clipped(row.agent_id, 100)}: {clipped(row.step, 100)}"
+    return site.page(
+        request,
+        "approvals/admin/decide.html",
+        title=title,
+        crumbs=[("Approval requests", reverse(QUEUE))],
+        status=problem.status if problem else 200,
+        **context,
+    )
+
+
+def _run_link(request: HttpRequest, run: Run) -> str:
+    if not request.user.has_perm("workflows.view_run"):
+        return ""
+    return reverse("admin:workflows_run_change", args=[runs.newest(run).pk])
+
+
+def _over(row: ApprovalRequest) -> dict[str, Any]:
+    """What became of it. The record is gone or about to go, so nothing of its content is shown."""
+    again = ApprovalRequest.objects.filter(reopened_from=row.key, workspace=row.workspace).first()
+    return {
+        "is_over": True,
+        "line": words.line_of(row),
+        "ending": visible(words.ending_of(row)),
+        "again": reverse(DECIDE, args=[again.pk]) if again is not None else "",
+    }
+
+
+def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, Any]:
+    """The action as it is stored, and what this person may do with it."""
+    yes, no = words.promise_of(row, record)
+    verdict = policy.may_decide(row, actor)
+    present = present_hash(row.agent_id, row.run.source)
+    action = record["action"]
+    return {
+        "is_over": False,
+        "yes": yes,
+        "no": no,
+        "message": visible(str(record["reason"])),
+        "is_question": row.kind == "approval",
+        "rows": words.rows_of(row.kind, action) if action is not None else [],
+        "outputs": [(clipped(step, 120), data(value)) for step, value in record["outputs"].items()],
+        "raw": visible(jsontext.dumps_pretty({"message": record["reason"], "action": action})),
+        "digest": record["digest"],
+        "verdict": verdict,
+        "spec_changed": present != record["spec_hash"],
+        "recorded_hash": record["spec_hash"][:12],
+        "present_hash": present[:12] if present else "",
+        "previous": _previous(record, row),
+    }
+
+
+def _previous(record: Record, row: ApprovalRequest) -> dict[str, Any] | None:
+    """The version that was decided before, when this is asked again because something changed."""
+    earlier = record.get("previous")
+    if earlier is None:
+        return None
+    asked = ApprovalRequest.objects.filter(key=earlier["key"], workspace=row.workspace).first()
+    return {
+        "what_differs": visible(str(earlier["what_differs"])),
+        "raw": visible(jsontext.dumps_pretty(earlier["action"])),
+        "link": reverse(DECIDE, args=[asked.pk]) if asked is not None and asked.status != RequestStatus.OPEN else "",
+    }

@@ -1,0 +1,143 @@
+"""A request in words: what will happen, what exactly is sent, what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from approvals.errors import in_words
+from approvals.models import ApprovalRequest, RequestStatus
+from approvals.queue import decision_of
+from approvals.records import Record
+from statestore.clock import now
+from workflows.admin.words import Badge, Data, clipped, data, duration
+from workflows.engine.values import Json
+
+LINE = 160
+#: A table that is longer than this is not read row by row: what is left shows as JSON in its last row.
+MOST_ROWS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One line of the action: where it stands, and what is there."""
+
+    group: str
+    name: str
+    value: Data
+
+
+def host_of(url: str) -> str:
+    """Where a request goes, as it is written: no user name, references kept."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2] or url
+    except ValueError:
+        return url
+
+
+def line_of(request: ApprovalRequest, record: Record | None = None) -> str:
+    """What will run, in one line; with its record also where a request goes."""
+    if request.kind == "tool":
+        action = record["action"] if record is not None else None
+        if isinstance(action, dict) and "url" in action:
+            return clipped(
+                f"{action.get('method', '')} {host_of(str(action['url']))} with the tool {request.tool}", LINE
+            )
+        return clipped(f"Call the tool {request.tool}", LINE)
+    if request.kind == "guardrail":
+        return clipped(f"Accept an unsure answer: {request.reason}", LINE)
+    return clipped(request.reason, LINE)
+
+
+def promise_of(request: ApprovalRequest, record: Record) -> tuple[str, str]:
+    """What approving does, and what rejecting does, each in a sentence."""
+    action, step = record["action"], clipped(request.step, LINE)
+    no = "The run ends as rejected; no later step runs."
+    if request.kind == "tool":
+        tool = clipped(request.tool, LINE)
+        if isinstance(action, dict) and "url" in action:
+            method, host = clipped(str(action.get("method", "")), 20), clipped(host_of(str(action["url"])), LINE)
+            yes = f"Sends {method} to {host} with the tool “{tool}” (step “{step}”), then goes on with the workflow."
+        else:
+            yes = f"Runs the tool “{tool}” (step “{step}”), then goes on with the workflow."
+        return yes, f"Nothing is sent. {no}"
+    if request.kind == "guardrail":
+        return f"Accepts the answer of step “{step}” as it stands, and goes on with the workflow.", no
+    return f"Goes on after step “{step}”.", no
+
+
+def rows_of(kind: str, action: Json) -> list[Row]:
+    """The action as a table, in the order written. Every value is there; what is long opens."""
+    if kind != "tool" or not isinstance(action, dict):
+        fields = list(_fields(action, ""))
+        if len(fields) > MOST_ROWS:
+            return [Row(group="", name="output", value=data(action))]
+        return [Row(group="", name=name or "output", value=data(value)) for name, value in fields]
+    rows: list[Row] = []
+    for name, value in action.items():
+        if isinstance(value, dict) and name in ("headers", "query"):
+            rows.extend(Row(group=name, name=key, value=data(text)) for key, text in value.items())
+        elif isinstance(value, dict) and name == "body":
+            rows.extend(_body_rows(value))
+        else:
+            rows.append(Row(group="", name=_NAMES.get(str(name), str(name)), value=data(value)))
+    return rows
+
+
+_NAMES: dict[str, str] = {"action": "kind of call"}
+
+
+def _body_rows(body: dict[str, Json]) -> Iterator[Row]:
+    for kind, content in body.items():
+        fields = list(_fields(content, ""))
+        if kind == "content_type" or len(fields) > MOST_ROWS:
+            yield Row(group="body", name=kind, value=data(content))
+        else:
+            yield from (Row(group=f"body ({kind})", name=name or kind, value=data(value)) for name, value in fields)
+
+
+def _fields(value: Json, name: str) -> Iterator[tuple[str, Json]]:
+    """The leaves of a tree with their paths; an empty object or list is a leaf."""
+    if isinstance(value, dict) and value:
+        for key, inner in value.items():
+            yield from _fields(inner, f"{name}.{key}" if name else key)
+    elif isinstance(value, list) and value:
+        for number, inner in enumerate(value):
+            yield from _fields(inner, f"{name}[{number}]")
+    else:
+        yield name, value
+
+
+def is_open(request: ApprovalRequest) -> bool:
+    """Whether it can still be decided, as far as this row tells."""
+    return request.status == RequestStatus.OPEN and request.expires_at > now()
+
+
+def left(request: ApprovalRequest) -> str:
+    """`6 days 23 hours`, "" when the time is over."""
+    span = request.expires_at - now()
+    return duration(span) if span.total_seconds() > 0 else ""
+
+
+def ending_of(request: ApprovalRequest) -> str:
+    """What became of a request that is over: `approved by Asha on 2026-11-29 at 10:00 UTC (admin)`."""
+    decision: dict[str, Any] | None = decision_of(str(request.key), request.workspace)
+    return in_words(decision) if decision is not None else request.get_status_display()
+
+
+_ENDINGS = {
+    RequestStatus.DECIDED: Badge(text="decided", tone="good"),
+    RequestStatus.EXPIRED: Badge(text="expired", tone="quiet"),
+    RequestStatus.CANCELLED: Badge(text="cancelled", tone="quiet"),
+    RequestStatus.WITHDRAWN: Badge(text="withdrawn", tone="quiet"),
+    RequestStatus.REOPENED: Badge(text="asked again", tone="quiet"),
+}
+
+
+def badge_of(request: ApprovalRequest) -> Badge:
+    """Where the request stands: an open one whose time is over is expired, swept or not."""
+    if request.status == RequestStatus.OPEN:
+        return Badge(text="waiting", tone="wait") if is_open(request) else Badge(text="expired", tone="quiet")
+    return _ENDINGS[RequestStatus(request.status)]

@@ -1,0 +1,13 @@
+"""The workflows app in the Django admin: runs, spec versions and workers, to look at and to operate."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from workflows.admin.records import SpecVersionAdmin, WorkerBeatAdmin
+from workflows.admin.runs import RunAdmin
+from workflows.models import Run, SpecVersion, WorkerBeat
+
+admin.site.register(Run, RunAdmin)
+admin.site.register(SpecVersion, SpecVersionAdmin)
+admin.site.register(WorkerBeat, WorkerBeatAdmin)
