@@ -66,7 +66,10 @@ def database(environment: Mapping[str, str], base_dir: Path, state_dir: Path) ->
         config: dict[str, Any] = environ.Env.db_url_config(url)
     engine = config.get("ENGINE", "")
     if engine == "django.db.backends.postgresql":
-        return config | {"CONN_MAX_AGE": config.get("CONN_MAX_AGE", 60), "CONN_HEALTH_CHECKS": True}
+        # Under ASGI every request has a thread of its own: connections are kept in a pool, opened as they are needed.
+        pool = {"min_size": 0, "max_size": 32, "timeout": 5}
+        options = {"pool": pool} | config.get("OPTIONS", {})
+        return config | {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
     if engine != "django.db.backends.sqlite3":
         raise ImproperlyConfigured(
             "DATABASE_URL must be sqlite:///PATH or postgres://USER:PASSWORD@HOST:PORT/NAME; its scheme is not one "

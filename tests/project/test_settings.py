@@ -84,7 +84,8 @@ def test_postgres_keeps_its_options_and_a_checked_connection(tmp_path: Path) -> 
     found = environment.database({"DATABASE_URL": url}, tmp_path, tmp_path)
     assert (found["USER"], found["PASSWORD"]) == ("someone", "p@ss")
     assert (found["HOST"], found["PORT"], found["NAME"]) == ("db.example.org", 5433, "kampong")
-    assert found["OPTIONS"] == {"sslmode": "require"}
+    assert found["OPTIONS"]["sslmode"] == "require"
+    assert found["OPTIONS"]["pool"]["min_size"] == 0, "a command opens no connection that it does not use"
     assert found["CONN_HEALTH_CHECKS"] is True
 
 
