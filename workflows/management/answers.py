@@ -43,18 +43,20 @@ class AnsweringCommand(KampongCommand):
 
     def act(self, **options: Any) -> int:
         _print_what_the_terminal_cannot(sys.stdout)
-        if not options.get("json"):
-            return self.perform(**options)
         try:
             return self.perform(**options)
         except Refusal as refusal:
+            if not options.get("json"):
+                raise Stop(plain(refusal.message), code=code_of(refusal)) from refusal
             self.answer(self.refused(refusal.code, refusal.message, refusal.extra))
             return code_of(refusal)
         except (DatabaseError, InterfaceError) as error:
+            if not options.get("json"):
+                raise
             self.answer(self.refused("database", database_message(error), {}))
             return REFUSED
         except Stop as stop:
-            if stop.returncode in (WRONG_USE, INTERRUPTED) or not str(stop):
+            if not options.get("json") or stop.returncode in (WRONG_USE, INTERRUPTED):
                 raise
             self.answer(self.refused("not_possible", str(stop), {}))
             return stop.returncode

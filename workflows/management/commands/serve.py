@@ -13,7 +13,7 @@ from workflows.management.base import BAD_SPEC, DONE, KampongCommand, Stop, Usag
 from workflows.management.ending import Ending
 from workflows.management.migrating import migrate, require_migrated
 from workflows.management.web import WebServer, address_of, listen
-from workflows.registry import BrokenFile, read_spec, registry
+from workflows.registry import BrokenFile, Registry, read_spec, registry
 from workflows.worker import WorkerPool
 
 
@@ -94,11 +94,11 @@ def serve_specs(given: list[str]) -> list[BrokenFile]:
     for path in named:
         if not path.is_dir():
             read_spec(path)
-    registry().serve(named)
-    broken = registry().broken()
+    broken = Registry(lambda: [*setting("KAMPONG_SPECS"), *map(str, named)]).broken()
     refused = [file for file in broken if file.path in named]
     if refused:
         raise Stop("\n".join(f"{file.path}: {file.message}" for file in refused), code=BAD_SPEC)
+    registry().serve(named)
     return broken
 
 

@@ -1,0 +1,95 @@
+"""Wrong use of any command exits 64 and touches nothing (design 5.1). No test here has a database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.surfaces.cli.running import command, spec_at
+
+KEY = "00000000-0000-4000-8000-000000000000"
+RUN = ["run_spec", "SPEC", "--input", "x"]
+WRONG = [
+    ["run_spec"],
+    ["run_spec", "SPEC"],
+    ["run_spec", "--input", "x"],
+    ["run_spec", "SPEC", "--input"],
+    [*RUN, "another"],
+    [*RUN, "--frob"],
+    [*RUN, "--approve"],  # no option is abbreviated: this one least of all
+    [*RUN, "--var"],
+    [*RUN, "--var", "n"],
+    [*RUN, "--var", "=1"],
+    [*RUN, "--header", "=x"],
+    [*RUN, "--header", "x"],
+    [*RUN, "--timeout", "0"],
+    [*RUN, "--timeout", "-5"],
+    [*RUN, "--timeout", "1.5"],
+    [*RUN, "--timeout", "1_000"],
+    [*RUN, "--timeout", "٣"],
+    [*RUN, "--timeout", "9" * 30],
+    [*RUN, "--timeout"],
+    [*RUN, "--tools", "dead"],
+    [*RUN, "--models", "dead"],
+    [*RUN, "--detach", "--approve-all"],
+    [*RUN, "--detach", "--timeout", "5"],
+    [*RUN, "--var", "unknown=1"],
+    ["run_spec", "SPEC", "--input", "half a pair \ud800"],
+    ["approvals"],
+    ["approvals", "frob"],
+    ["approvals", "list", "--frob"],
+    ["approvals", "list", KEY],
+    ["approvals", "show"],
+    ["approvals", "approve"],
+    ["approvals", "approve", KEY, "--reason"],
+    ["approvals", "approve", KEY, "--rea", "x"],
+    ["approvals", "reject", KEY, "another"],
+    ["runs"],
+    ["runs", "frob"],
+    ["runs", "show"],
+    ["runs", "cancel"],
+    ["runs", "cancel", KEY, "--frob"],
+    ["runs", "retry", KEY],
+    ["runs", "retry", KEY, "--reason", " "],
+    ["runs", "give_up", KEY],
+    ["sweep", "another"],
+    ["sweep", "--frob"],
+    ["audit"],
+    ["audit", "frob"],
+    ["audit", "verify", "another"],
+    ["api_token"],
+    ["api_token", "lim", "--frob"],
+    ["api_token", "lim", "--name", "n" * 101],
+]
+
+
+@pytest.mark.parametrize("words", WRONG, ids=lambda words: " ".join(words)[:60].encode("ascii", "replace").decode())
+def test_wrong_use_exits_64_and_says_on_stderr_what_is_wrong(words: list[str], tmp_path: Path) -> None:
+    spec = spec_at(tmp_path)
+    told = command(*(spec if word == "SPEC" else word for word in words))
+    assert told.code == 64
+    assert told.out == ""
+    assert told.err.strip()
+
+
+@pytest.mark.parametrize("option", ["--tools", "--models"])
+@pytest.mark.parametrize("mode", ["record", "replay"])
+def test_modes_of_a_later_version_are_refused_by_name(option: str, mode: str, tmp_path: Path) -> None:
+    told = command("run_spec", spec_at(tmp_path), "--input", "x", option, mode)
+    assert told.code == 64
+    assert f"{option} {mode}" in told.err
+    assert "not available yet in this version" in told.err
+
+
+def test_wrong_use_is_text_on_stderr_even_with_json(tmp_path: Path) -> None:
+    told = command("run_spec", spec_at(tmp_path), "--input", "x", "--json", "--timeout", "0")
+    assert (told.code, told.out) == (64, "")
+
+
+@pytest.mark.parametrize("name", ["run_spec", "approvals", "runs", "sweep", "audit", "api_token"])
+def test_help_goes_to_stdout_and_exits_0(name: str) -> None:
+    told = command(name, "--help")
+    assert told.code == 0
+    assert "usage" in told.out
+    assert told.err == ""
