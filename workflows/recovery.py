@@ -7,6 +7,7 @@ it goes back to the queue; the third lost worker parks it.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from django.db import transaction
@@ -34,15 +35,24 @@ class Recovered:
     interrupted: int = 0
 
 
-def recover() -> Recovered:
-    """One pass. Safe to run anywhere, any number of times at once."""
+def _say_nothing(run: Run, act: str) -> None:
+    """Nobody listens."""
+
+
+def recover(tell: Callable[[Run, str], None] = _say_nothing) -> Recovered:
+    """One pass. Safe to run anywhere, any number of times at once.
+
+    `tell` hears of each run after the commit: `resent`, `requeued` or `interrupted`.
+    """
     requeued = interrupted = 0
     lost = Run.objects.filter(status=Status.RUNNING, lease_until__lt=DbNow()).order_by("id")
     for run in lost[:BATCH]:
         outcome = _take_from_lost_worker(run)
         requeued += outcome == "requeued"
         interrupted += outcome == "interrupted"
-    return Recovered(resent=_resend(), requeued=requeued, interrupted=interrupted)
+        if outcome:
+            tell(run, outcome)
+    return Recovered(resent=_resend(tell), requeued=requeued, interrupted=interrupted)
 
 
 def _take_from_lost_worker(run: Run) -> str:
@@ -80,7 +90,7 @@ def _take_from_lost_worker(run: Run) -> str:
     return "interrupted"
 
 
-def _resend() -> int:
+def _resend(tell: Callable[[Run, str], None]) -> int:
     """Enqueue again what has been queued and due for too long: its message may be lost. A doubled one does no harm."""
     due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
     waiting = Run.objects.filter(due, status=Status.QUEUED, queued_at__lt=DbNow(-RESEND_AFTER_SECONDS)).order_by("id")
@@ -92,5 +102,7 @@ def _resend() -> int:
             ).update(queued_at=DbNow())
             if again == 1:
                 enqueue(run)
-                resent += 1
+        if again == 1:
+            tell(run, "resent")
+            resent += 1
     return resent

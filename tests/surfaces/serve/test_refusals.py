@@ -72,12 +72,12 @@ def test_help_is_no_wrong_use(ended: Callable[..., Ended]) -> None:
 
 
 def test_recover_says_what_it_did(tmp_path: Path, ended: Callable[..., Ended]) -> None:
-    begin(write_spec(tmp_path, ASKING))
+    run = begin(write_spec(tmp_path, ASKING))
     assert ended("recover").out == "Nothing to recover.\n"
     Run.objects.update(queued_at="2020-01-01T00:00:00Z")
     end = ended("recover")
     assert end.code == 0
-    assert "1 run sent again" in end.out
+    assert end.out == f"{run.uuid} clerk: sent again to the queue\n"
 
 
 def test_without_migrations_it_says_which_command_is_missing(manage: Processes, fresh_database: str) -> None:

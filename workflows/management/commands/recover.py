@@ -7,19 +7,18 @@ from typing import Any
 from workflows.management.base import DONE, KampongCommand
 from workflows.recovery import recover
 
+WORDS = {
+    "resent": "sent again to the queue",
+    "requeued": "its worker was lost; queued again",
+    "interrupted": "its worker was lost; interrupted (see `runs show`, then `runs retry` or `runs give_up`)",
+}
+
 
 class Command(KampongCommand):
     help = "Queue again runs that lost their worker or message; interrupt those whose call has an unknown fate."
 
     def act(self, **options: Any) -> int:
-        done = recover()
-        for number, what in (
-            (done.resent, "sent again to the queue"),
-            (done.requeued, "taken from a lost worker and queued again"),
-            (done.interrupted, "interrupted: the worker was lost; see `runs show`, then retry or give up"),
-        ):
-            if number:
-                self.show(f"{number} {'run' if number == 1 else 'runs'} {what}")
+        done = recover(lambda run, act: self.show(f"{run.uuid} {run.agent_id}: {WORDS[act]}"))
         if not (done.resent or done.requeued or done.interrupted):
             self.show("Nothing to recover.")
         return DONE
