@@ -8,7 +8,7 @@ from typing import Any
 from approvals import audit, policy, records
 from approvals.errors import ApprovalNotFound
 from approvals.models import ApprovalRequest, RequestStatus
-from statestore.clock import DbNow, now
+from statestore.clock import DbNow
 from workflows.actors import Actor
 from workflows.engine import jsontext
 from workflows.errors import Invalid
@@ -114,11 +114,15 @@ def is_key(text: str) -> bool:
 
 
 def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
-    """What became of a key: from the audit, or the expiry of a request that no sweep has closed yet."""
+    """What became of a key: from the audit, or the expiry of a request that no sweep has closed yet.
+
+    The request is read first: a sweep that commits between the two reads is then found in the audit.
+    """
+    overdue = None
+    if is_key(key):
+        found = ApprovalRequest.objects.filter(workspace=workspace, key=key, status=RequestStatus.OPEN)
+        overdue = found.filter(expires_at__lte=DbNow()).first()
     known = audit.decision_of(key, workspace)
-    if known is not None or not is_key(key):
+    if known is not None or overdue is None:
         return known
-    request = ApprovalRequest.objects.filter(workspace=workspace, key=key, status=RequestStatus.OPEN).first()
-    if request is None or request.expires_at > now():
-        return None
-    return {"outcome": "expired", "by": None, "at": rfc3339(request.expires_at), "surface": "system"}
+    return {"outcome": "expired", "by": None, "at": rfc3339(overdue.expires_at), "surface": "system"}

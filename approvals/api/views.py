@@ -64,11 +64,19 @@ def _newest_id(run_id: str) -> str:
         return run_id
 
 
+def as_issued(key: str) -> str:
+    """The key as it was handed out, whichever of its spellings came; anything else stays what it is."""
+    try:
+        return str(uuid.UUID(key))
+    except ValueError:
+        return key
+
+
 class OneApproval(Endpoint):
     """`GET /approvals/<key>`."""
 
     def get(self, request: Request, key: str) -> Response:
-        return answer(**queue.detail(key, self.caller.actor()))
+        return answer(**queue.detail(as_issued(key), self.caller.actor()))
 
 
 class _Deciding(Endpoint):
@@ -94,7 +102,7 @@ class Decide(_Deciding):
 
     def post(self, request: Request, key: str) -> Response:
         asked, wait = self.asked(request)
-        return decided(services.decide(key, **asked), wait)
+        return decided(services.decide(as_issued(key), **asked), wait)
 
 
 class DecideRun(_Deciding):
@@ -112,7 +120,7 @@ class DecideRun(_Deciding):
 def _by_key(key: str, asked: dict[str, Any], unknown: RunNotFound) -> Outcome:
     """What is neither a run nor a key that anybody knows is an unknown run."""
     try:
-        return services.decide(key, **asked)
+        return services.decide(as_issued(key), **asked)
     except ApprovalNotFound as error:
         if "decision" in error.extra:
             raise

@@ -86,6 +86,9 @@ class Endpoint(APIView):
                 f"unknown query parameter {', '.join(unknown)}; known: {known}",
                 [{"path": name, "message": f"unknown query parameter; known: {known}"} for name in unknown],
             )
+        for name, text in request.query_params.items():
+            if "\x00" in text:
+                raise Invalid(f"{name}: holds a NUL character", [{"path": name, "message": "holds a NUL character"}])
 
     @property
     def caller(self) -> Caller:

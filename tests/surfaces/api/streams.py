@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,4 +86,10 @@ def stream(address: str, headers: dict[str, str]) -> Iterator[Stream]:
         opened = Stream(response)
         reader = threading.Thread(target=opened.read, daemon=True)
         reader.start()
-        yield opened
+        try:
+            yield opened
+        finally:
+            # Closing alone would leave the connection open for as long as the reader waits on it.
+            with contextlib.suppress(OSError):
+                response.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+            reader.join(5)

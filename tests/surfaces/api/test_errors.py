@@ -146,6 +146,10 @@ class TestOnEveryEndpoint:
                 check(callers.operator.post(f"/runs/{run_id}/{act}", {"reason": "so"}), "run_not_found")
             check(callers.approver.post(f"/runs/{run_id}/approve", {"approved": True}), "run_not_found")
 
+    def test_a_query_that_no_database_could_hold_is_invalid(self, callers: Callers) -> None:
+        for path in ("/runs?agent=%00", "/approvals?agent=a%00", "/approvals?run=%00", "/runs?after=%00"):
+            check(callers.approver.get(path), "invalid")
+
     def test_agent_not_found(self, callers: Callers, clerk: SpecFile) -> None:
         check(callers.requester.post("/runs", {"agent": "ghost", "input": ""}), "agent_not_found")
         check(callers.requester.post("/webhook/ghost", {}), "agent_not_found")
