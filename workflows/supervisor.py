@@ -53,12 +53,12 @@ class Loop(threading.Thread):
         except (Exception, SystemExit):
             # Whatever it was must not end the thread: the other runs are to be served.
             logger.exception("%s: unexpected error; starting again", self.name)
-        _drop_dead_connections()
+        drop_dead_connections()
         return None
 
 
-def _drop_dead_connections() -> None:
-    """The next turn opens new ones."""
+def drop_dead_connections() -> None:
+    """Of this thread, after an error: what it does next opens new ones."""
     for connection in connections.all(initialized_only=True):
         try:
             connection.close_if_unusable_or_obsolete()

@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, InterfaceError
 
 from statestore.conf import value as setting
 from workflows import beats, housekeeping, messages, recovery
 from workflows.housekeeping import Chore
 from workflows.rota import Rota
-from workflows.supervisor import Loop
+from workflows.supervisor import Loop, drop_dead_connections
 from workflows.tasks import advance_run
 from workflows.wakeup import Bell, bell
 
@@ -57,7 +57,7 @@ class WorkerPool:
             loop.join(max(1.0, until - time.monotonic()))
         try:
             beats.leave()
-        except DatabaseError as error:
+        except (DatabaseError, InterfaceError) as error:
             logger.warning("could not sign off (%s); this worker is forgotten in a moment", error)
         return tuple(sorted(self._busy))
 
@@ -89,9 +89,12 @@ class WorkerPool:
 def _do(chore: Chore) -> None:
     try:
         done = chore.run()
+    except (DatabaseError, InterfaceError) as error:
+        logger.warning("%s: %s: %s; trying again", chore.name, type(error).__name__, str(error).strip())
+        drop_dead_connections()
     except Exception:
         # One chore that fails must not keep the others from being done; it is due again after its interval.
         logger.exception("%s failed; trying again in %s s", chore.name, chore.every_seconds)
-        close_old_connections()
+        drop_dead_connections()
     else:
         logger.debug("%s: %s", chore.name, done)
