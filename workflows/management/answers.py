@@ -6,11 +6,14 @@ import io
 import json
 import re
 import sys
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 from django.core.management.base import CommandParser
-from django.db import DatabaseError, InterfaceError
+from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections
 
+from statestore.errors import DatabaseBusy
 from workflows.engine import jsontext
 from workflows.engine.values import Json
 from workflows.errors import Refusal
@@ -37,6 +40,10 @@ class AnsweringCommand(KampongCommand):
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
         return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
 
+    def run_from_argv(self, argv: list[str]) -> NoReturn:
+        with _unpooled():
+            super().run_from_argv(argv)
+
     def perform(self, **options: Any) -> int:
         """Do it; the exit code."""
         raise NotImplementedError
@@ -54,6 +61,11 @@ class AnsweringCommand(KampongCommand):
             if not options.get("json"):
                 raise
             self.answer(self.refused("database", database_message(error), {}))
+            return REFUSED
+        except DatabaseBusy as busy:
+            if not options.get("json"):
+                raise Stop(str(busy)) from busy
+            self.answer(self.refused("busy", str(busy), {}))
             return REFUSED
         except Stop as stop:
             if not options.get("json") or stop.returncode in (WRONG_USE, INTERRUPTED):
@@ -80,6 +92,23 @@ class AnsweringCommand(KampongCommand):
     def complain(self, message: str) -> None:
         """A message with data in it, on stderr."""
         self.say(plain(message))
+
+
+@contextmanager
+def _unpooled() -> Iterator[None]:
+    """Connections of their own for a command that ends in a moment.
+
+    A pool would try an unreachable server for seconds, log each time, and then not say what was wrong.
+    """
+    options = connections.settings[DEFAULT_DB_ALIAS].get("OPTIONS", {})
+    connections.close_all()
+    pool = options.pop("pool", None)
+    try:
+        yield
+    finally:
+        if pool is not None:
+            connections.close_all()
+            options["pool"] = pool
 
 
 def _print_what_the_terminal_cannot(stream: Any) -> None:

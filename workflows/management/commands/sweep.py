@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 from workflows import housekeeping
-from workflows.management.base import DONE, REFUSED, KampongCommand
+from workflows.management.answers import AnsweringCommand
+from workflows.management.base import DONE, REFUSED
 from workflows.management.migrating import require_migrated
 
 #: A chore does a bounded part in each pass. More passes than this means that it never comes to an end.
 MOST_PASSES = 10_000
 
 
-class Command(KampongCommand):
+class Command(AnsweringCommand):
     help = "Do once what the workers do all the time: expire approvals, seal the audit, purge expired entries."
 
-    def act(self, **options: Any) -> int:
+    def perform(self, **options: Any) -> int:
         require_migrated()
         code = DONE
         for chore in housekeeping.chores():
