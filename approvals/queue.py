@@ -118,11 +118,11 @@ def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
 
     The request is read first: a sweep that commits between the two reads is then found in the audit.
     """
-    overdue = None
-    if is_key(key):
-        found = ApprovalRequest.objects.filter(workspace=workspace, key=key, status=RequestStatus.OPEN)
-        overdue = found.filter(expires_at__lte=DbNow()).first()
-    known = audit.decision_of(key, workspace)
+    if not is_key(key):
+        return None  # no database is asked for what it could not even hold
+    found = ApprovalRequest.objects.filter(workspace=workspace, key=key, status=RequestStatus.OPEN)
+    overdue = found.filter(expires_at__lte=DbNow()).first()
+    known = audit.decision_of(key.lower(), workspace)
     if known is not None or overdue is None:
         return known
     return {"outcome": "expired", "by": None, "at": rfc3339(overdue.expires_at), "surface": "system"}
