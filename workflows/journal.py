@@ -10,7 +10,7 @@ import logging
 import time
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 
@@ -67,6 +67,12 @@ def event_row(run: Run, number: int, event: Event) -> RunEvent:
         payload=payload_of(event),
         at=now(),
     )
+
+
+def _give_connection_back() -> None:
+    """A call may take minutes: where connections are pooled, another worker can have this one meanwhile."""
+    if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
+        connection.close()
 
 
 class RunJournal:
@@ -137,6 +143,7 @@ class RunJournal:
             attempt.save(force_insert=True)
         self._open = attempt
         self._outcome = None
+        _give_connection_back()
         point("run.attempt_open")
 
     def closing(self, outcome: object) -> None:
