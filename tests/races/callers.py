@@ -1,0 +1,153 @@
+"""Eight ways to press: each gets ready, waits for the signal, decides, and says what it was told."""
+
+from __future__ import annotations
+
+import html
+import json
+import random
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import httpx2
+from django.contrib.auth.models import User
+
+from approvals.models import ApprovalRequest
+from tests.conftest import ROOT
+
+_SENTENCE = re.compile(r"(approved|rejected|expired|cancelled) by (\S+) on \d{4}-\d\d-\d\d at \d\d:\d\d UTC")
+#: A terminal is nearer to the database than a browser. This head start lets every surface win some rounds.
+_HEAD_START = 0.08
+_HIDDEN = re.compile(r'name="(csrfmiddlewaretoken|digest)" value="([^"]*)"')
+
+
+@dataclass(frozen=True, kw_only=True)
+class Told:
+    """What one caller asked for and was told: it won, or the outcome and who won."""
+
+    surface: str
+    who: str
+    asked: str
+    won: bool
+    outcome: str = ""
+    by: str = ""
+    code: str = ""
+
+
+class Caller(Protocol):
+    """Somebody who is about to press."""
+
+    def get_ready(self, request: ApprovalRequest, approved: bool) -> None:
+        """Everything that can be done before the signal."""
+
+    def press(self) -> Told:
+        """Decide now."""
+
+
+def verdict(approved: bool) -> str:
+    return "approved" if approved else "rejected"
+
+
+class OverRest:
+    """`POST /approvals/<key>/approve` with a token."""
+
+    def __init__(self, client: httpx2.Client, user: User) -> None:
+        self._client, self._who = client, user.username
+
+    def get_ready(self, request: ApprovalRequest, approved: bool) -> None:
+        # The connection is open before the signal.
+        shown = self._client.get(f"/approvals/{request.key}")
+        assert shown.status_code == 200, shown.text
+        self._path = f"/approvals/{request.key}/approve?wait=0"
+        self._body: dict[str, Any] = {"approved": approved, "reason": self._who, "digest": shown.json()["digest"]}
+
+    def press(self) -> Told:
+        answer = self._client.post(self._path, json=self._body)
+        body = answer.json()
+        facts = {"surface": "api", "who": self._who, "asked": verdict(self._body["approved"])}
+        if answer.status_code == 200:
+            return Told(won=True, **facts)
+        assert (answer.status_code, body["code"]) in {(409, "already_resolved"), (404, "approval_not_found")}, body
+        decision = body["decision"]
+        assert decision["at"].endswith("Z"), decision
+        return Told(won=False, outcome=decision["outcome"], by=decision["by"], code=body["code"], **facts)
+
+
+class InTheAdmin:
+    """The form of the decision page, in a signed-in browser."""
+
+    def __init__(self, client: httpx2.Client, user: User) -> None:
+        self._client, self._who = client, user.username
+
+    def get_ready(self, request: ApprovalRequest, approved: bool) -> None:
+        self._path = f"/admin/approvals/approvalrequest/{request.pk}/decide/"
+        page = self._client.get(self._path)
+        assert page.status_code == 200, page.text
+        self._form = dict(_HIDDEN.findall(page.text))
+        assert set(self._form) == {"csrfmiddlewaretoken", "digest"}, page.text
+        self._asked = verdict(approved)
+        self._form |= {"verdict": "approve" if approved else "reject", "reason": self._who}
+
+    def press(self) -> Told:
+        answer = self._client.post(self._path, data=self._form)
+        facts = {"surface": "admin", "who": self._who, "asked": self._asked}
+        if answer.status_code == 302:
+            return Told(won=True, **facts)
+        assert answer.status_code in (404, 409), (answer.status_code, answer.text)
+        alert = html.unescape(answer.text.partition('role="alert"')[2].partition("</div>")[0])
+        found = _SENTENCE.search(alert)
+        assert found, answer.text
+        return Told(won=False, outcome=found[1], by=found[2], code=str(answer.status_code), **facts)
+
+
+class AtATerminal:
+    """`approvals approve KEY` in a process that has started already; `as_json` prints the one object."""
+
+    def __init__(self, env: dict[str, str], user: User, *, as_json: bool) -> None:
+        self._who, self._as_json = user.username, as_json
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.races.commanding"],
+            env=env,
+            cwd=ROOT,
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+
+    def _line(self, text: str) -> None:
+        self._in.write(text + "\n")
+        self._in.flush()
+
+    def get_ready(self, request: ApprovalRequest, approved: bool) -> None:
+        self._asked = verdict(approved)
+        words = ["approvals", "approve" if approved else "reject", str(request.key), "--as", self._who]
+        self._line(json.dumps([*words, "--reason", self._who, *(["--json"] if self._as_json else [])]))
+        assert self._out.readline() == "ready\n"
+
+    def press(self) -> Told:
+        time.sleep(random.uniform(0, _HEAD_START))
+        self._line("go")
+        told = json.loads(self._out.readline())
+        facts = {"surface": "cli", "who": self._who, "asked": self._asked}
+        if told["code"] == 0:
+            return Told(won=True, **facts)
+        assert told["code"] == 2, told
+        if self._as_json:
+            body = json.loads(told["out"])
+            decision = body["decision"]
+            return Told(won=False, outcome=decision["outcome"], by=decision["by"], code=body["code"], **facts)
+        found = _SENTENCE.search(told["err"])
+        assert found, told
+        return Told(won=False, outcome=found[1], by=found[2], code="2", **facts)
+
+    def end(self) -> None:
+        """Let the process end."""
+        self._in.close()
+        self._process.wait(30)
+        self._out.close()

@@ -1,0 +1,137 @@
+"""Eight callers over REST, admin and command press at once: one decision, one effect, seven who know who won."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from django.contrib.auth.models import User
+
+from approvals.models import ApprovalRequest, AuditEntry, RequestStatus
+from statestore.models import StateRecord
+from tests.conftest import People, Processes
+from tests.counts import count
+from tests.fakes_tools import FakeTools
+from tests.races.callers import AtATerminal, Caller, InTheAdmin, OverRest, Told, verdict
+from tests.served import Served, until
+from workflows.models import FINAL, Run, RunEvent
+from workflows.reading import run_state
+from workflows.registry import SpecFile
+from workflows.runs import find_run, newest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROUNDS = count(4, 50)
+
+
+@contextmanager
+def callers(served: Served, eight: list[User], env: dict[str, str]) -> Iterator[list[Caller]]:
+    """Three over REST, three in the admin, two at a terminal."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(served.as_token(user)) for user in eight[:3]]
+        browsers = [stack.enter_context(served.as_session(user)) for user in eight[3:6]]
+        terminals = [AtATerminal(env, eight[6], as_json=True), AtATerminal(env, eight[7], as_json=False)]
+        for terminal in terminals:
+            stack.callback(terminal.end)
+        over_rest = [OverRest(client, user) for client, user in zip(clients, eight[:3], strict=True)]
+        in_admin = [InTheAdmin(browser, user) for browser, user in zip(browsers, eight[3:6], strict=True)]
+        yield [*over_rest, *in_admin, *terminals]
+
+
+def press_together(pool: ThreadPoolExecutor, all_of_them: list[Caller]) -> list[Told]:
+    barrier = threading.Barrier(len(all_of_them))
+
+    def at_the_signal(caller: Caller) -> Told:
+        barrier.wait(30)
+        return caller.press()
+
+    return list(pool.map(at_the_signal, all_of_them))
+
+
+def calls_for(tools: FakeTools, since: int) -> Counter[str]:
+    return Counter(request.url.rpartition("/")[2] for request in tools.requests[since:])
+
+
+def begin_over_rest(client: httpx2.Client, number: int) -> tuple[Run, ApprovalRequest]:
+    answer = client.post("/runs", json={"agent": "clerk", "input": f"round {number}"})
+    assert answer.status_code == 201, answer.text
+    run = find_run(answer.json()["id"])
+    until(lambda: ApprovalRequest.objects.filter(run=run).exists())
+    return run, ApprovalRequest.objects.get(run=run)
+
+
+def check_round(run: Run, request: ApprovalRequest, told: list[Told]) -> Told:
+    """One won; the others were told so; queue, store, audit and run agree with the winner."""
+    winners = [one for one in told if one.won]
+    assert len(winners) == 1, told
+    winner = winners[0]
+    assert {(one.outcome, one.by) for one in told if not one.won} == {(winner.asked, winner.who)}, told
+    until(lambda: newest(run).status in FINAL)
+    state = run_state(run)
+    assert state["status"] == ("completed" if winner.asked == "approved" else "rejected"), state
+    entry = AuditEntry.objects.get(key=request.key)
+    assert (entry.act, entry.outcome, entry.actor, entry.reason) == ("decide", winner.asked, winner.who, winner.who)
+    request.refresh_from_db()
+    assert request.status == RequestStatus.DECIDED
+    assert not StateRecord.objects.filter(key__contains=str(request.key)).exists()
+    assert Run.objects.filter(resumed_from=run).count() == 1
+    return winner
+
+
+def test_eight_press_at_once_and_one_decision_is_made(
+    folder: Path,
+    spec: SpecFile,
+    tools: FakeTools,
+    people: People,
+    eight: list[User],
+    manage: Processes,
+    report: Callable[[str], None],
+) -> None:
+    served = Served(manage, folder, str(folder))
+    wins: Counter[str] = Counter()
+    told_how: Counter[str] = Counter()
+    env = manage.env
+    with (
+        served.as_token(people.requester) as requester,
+        callers(served, eight, env) as all_of_them,
+        ThreadPoolExecutor(8) as pool,
+    ):
+        for number in range(ROUNDS):
+            before = len(tools.requests)
+            run, request = begin_over_rest(requester, number)
+            for place, caller in enumerate(all_of_them):
+                caller.get_ready(request, approved=(place + number) % 2 == 0)
+            told = press_together(pool, all_of_them)
+            winner = check_round(run, request, told)
+            later = {"pay": 1, "receipt": 1} if winner.asked == verdict(True) else {}
+            assert calls_for(tools, before) == {"invoice": 1, **later}
+            wins[f"{winner.surface} {winner.asked}"] += 1
+            told_how.update(one.code for one in told if not one.won)
+    assert served.trouble() == []
+    assert tools.failures == []
+    finals = RunEvent.objects.filter(type__in=["completed", "rejected"]).count()
+    assert finals == ROUNDS == AuditEntry.objects.count()
+    report(f"{ROUNDS} rounds of eight callers, one decision each; won by {dict(wins)}; losers were told {told_how}")
+
+
+def test_who_comes_after_the_race_by_a_command_of_its_own_is_told_as_well(
+    folder: Path, spec: SpecFile, people: People, manage: Processes
+) -> None:
+    served = Served(manage, folder, str(folder))
+    with served.as_token(people.requester) as requester, served.as_token(people.approver) as approver:
+        _, request = begin_over_rest(requester, 1)
+        answer = approver.post(f"/approvals/{request.key}/approve", json={"approved": False})
+        assert answer.status_code == 200
+        late = manage.run("approvals", "approve", str(request.key), "--as", "approver")
+        assert late.returncode == 2
+        assert "rejected by approver on" in late.stderr
+        assert late.stdout == ""
+        again = approver.post(f"/approvals/{request.key}/approve", json={"approved": True})
+        assert (again.status_code, again.json()["decision"]["outcome"]) == (404, "rejected")
+    assert served.trouble() == []
