@@ -26,6 +26,7 @@ class ReadOnlyAdmin(admin.ModelAdmin[M]):
     actions = None
     show_full_result_count = False
     list_per_page = 25
+    change_form_template = "workflows/admin/record.html"
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

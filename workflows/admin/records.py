@@ -17,7 +17,7 @@ from workflows.models import SpecVersion, WorkerBeat
 class SpecVersionAdmin(ReadOnlyAdmin[SpecVersion]):
     """The texts that runs were started with, and are executed by."""
 
-    list_display = ["agent_id", "short_hash", "source", "first_seen"]
+    list_display = ["agent_id", "short_hash", "first_seen"]
     search_fields = ["agent_id", "hash"]
     search_help_text = "Agent or hash"
     ordering = ["-pk"]

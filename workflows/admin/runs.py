@@ -77,6 +77,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
         rows = [
             {
                 "run": run,
+                "short": str(run.uuid)[:8],
                 "badge": badge(run.status),
                 "step": clipped(run.step, 120),
                 "by": clipped(run.started_by, 60),

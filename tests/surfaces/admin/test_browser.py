@@ -1,0 +1,213 @@
+"""The pages in a real browser: the whole journey, and what can be measured of how they look."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from approvals.services import decide
+from tests.conftest import PASSWORD, ROOT, Clock, People, Processes, allow
+from tests.fakes_tools import FakeTools
+from tests.surfaces.admin import looks, scenes
+from tests.surfaces.admin.conftest import QUEUE, RUNS, decide_url, run_url
+from tests.workbench import acting, begin, to_pause, work
+from workflows.models import Run, Status
+from workflows.registry import SpecFile
+from workflows.runs import newest
+
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+SHOTS = ROOT / "build" / "screenshots"
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(scope="module")
+def browser(chromium: str) -> Iterator[Browser]:
+    """One browser for this file. Its driver keeps an event loop in this thread, which Django would refuse to share."""
+    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    try:
+        with sync_playwright() as driver:
+            browser = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
+            yield browser
+            browser.close()
+    finally:
+        if before is None:
+            del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+        else:
+            os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
+
+
+class Visitor:
+    """A page of the browser at this site; notes what a browser complains about and every request to elsewhere."""
+
+    def __init__(self, browser: Browser, site: str, **options: Any) -> None:
+        self.site = site
+        self.context = browser.new_context(base_url=site, viewport=looks.WIDE, **options)  # type: ignore[arg-type]
+        self.page: Page = self.context.new_page()
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self._elsewhere(request.url))
+        self.page.on("console", lambda message: self._said(message.type, message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+
+    def _elsewhere(self, url: str) -> None:
+        if not url.startswith((self.site, "data:")):
+            self.complaints.append(f"asked elsewhere: {url}")
+
+    def _said(self, kind: str, text: str) -> None:
+        # A page that answers 403, 404 or 409, or a favicon that is not there, is no fault of the page's text.
+        if kind == "error" and not text.startswith("Failed to load resource: the server responded with a status of 4"):
+            self.complaints.append(text)
+
+    def sign_in(self, name: str) -> None:
+        """As a person does."""
+        self.page.goto("/admin/")
+        self.page.get_by_label("Username").fill(name)
+        self.page.get_by_label("Password").fill(PASSWORD)
+        self.page.get_by_role("button", name="Log in").click()
+        self.page.wait_for_url("**/admin/")
+
+
+@pytest.fixture
+def visit(browser: Browser, live_server: Any) -> Iterator[Any]:
+    visitors: list[Visitor] = []
+
+    def start(**options: Any) -> Visitor:
+        visitors.append(Visitor(browser, live_server.url, **options))
+        return visitors[-1]
+
+    yield start
+    for visitor in visitors:
+        visitor.context.close()
+        assert visitor.complaints == []
+
+
+def test_a_person_signs_in_reads_approves_with_a_reason_and_sees_the_run_go_on(
+    visit: Any, people: People, paying: SpecFile, tools: FakeTools, manage: Processes
+) -> None:
+    run, _ = to_pause(paying, actor=acting(people.requester), input="invoice 7")
+    manage.start("worker")
+    visitor = visit()
+    visitor.sign_in("approver")
+    page = visitor.page
+    page.get_by_role("link", name="Open the queue").click()
+    page.get_by_role("link", name="payer").click()
+    assert page.get_by_text("Sends POST to").is_visible()
+    assert looks.in_sight(page, "button[value=approve]")
+    assert looks.in_sight(page, "button[value=reject]")
+    page.get_by_label("Reason").fill("checked with the supplier")
+    page.get_by_role("button", name="Approve").click()
+    assert page.get_by_text("Approved. The run goes on from here.").is_visible()
+    page.locator("h1 .k-badge", has_text="completed").wait_for(timeout=30_000)
+    assert page.get_by_text("checked with the supplier").is_visible()
+    assert newest(run).status == Status.COMPLETED
+    assert [request.method for request in tools.requests] == ["GET", "POST", "POST"]
+
+
+def test_without_javascript_on_a_telephone_it_is_the_same(visit: Any, people: People, asking: SpecFile) -> None:
+    run, _ = to_pause(asking)
+    visitor = visit(java_script_enabled=False)
+    page = visitor.page
+    page.set_viewport_size(looks.NARROW)
+    visitor.sign_in("approver")
+    page.get_by_role("link", name="Open the queue").click()
+    page.locator("input[name=pick]").check()
+    page.get_by_role("button", name="Reject…").click()
+    page.get_by_label("Reason").fill("not this year")
+    page.get_by_role("button", name="Reject: 1 request").click()
+    assert page.get_by_text("Rejected. The run has ended.").is_visible()
+    assert newest(run).status == Status.REJECTED
+
+
+def _look(page: Page, name: str, address: str) -> list[str]:
+    """What is wrong with this page, large and small, light and dark. Leaves a picture of each size."""
+    found = []
+    page.goto(address)
+    for size in (looks.WIDE, looks.NARROW):
+        page.set_viewport_size(size)  # type: ignore[arg-type]
+        for scheme in ("dark", "light"):
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            found += [f"{name} {size['width']} {scheme}: {fault}" for fault in looks.faults(page)]
+        page.screenshot(path=SHOTS / f"{name}-{size['width']}.png", full_page=size is looks.NARROW)
+    return found
+
+
+def _scenes(folder: Path, people: People, tools: FakeTools, paying: SpecFile, asking: SpecFile) -> dict[str, str]:
+    """The address of every page worth looking at, by name."""
+    _, pay = to_pause(paying, actor=acting(people.requester), input="invoice 7 " + "x" * 90)
+    waiting, ask = to_pause(asking)
+    _, judge = scenes.waiting_at_guardrail(folder)
+    done, second = to_pause(paying)
+    decide(second, approved=True, reason="checked", actor=acting(people.approver, "admin"))
+    work()
+    lost, failed, queued = scenes.interrupted(paying), scenes.failed(folder, tools.url), begin(asking)
+    changed, changed_key = to_pause(scenes.asking(folder, agent_id="changed"))
+    Path(changed.source).write_text(Path(changed.source).read_text() + "# only a remark\n")
+    Path(changed.source).write_text(Path(changed.source).read_text().replace("Go on with", "Do not go on with"))
+    Run.objects.filter(pk=queued.pk).update(started_by="somebody with a very long name " * 3)
+    return {
+        "index": "/admin/",
+        "queue": QUEUE,
+        "decide-tool": decide_url(pay),
+        "decide-approval": decide_url(ask),
+        "decide-guardrail": decide_url(judge),
+        "decide-changed": decide_url(changed_key),
+        "decide-over": decide_url(second),
+        "runs": RUNS,
+        "run-waiting": run_url(waiting),
+        "run-completed": run_url(newest(done)),
+        "run-interrupted": run_url(lost),
+        "run-failed": run_url(failed),
+        "run-queued": run_url(queued) + "?refresh=off",
+        "act-retry": f"{RUNS}{lost.pk}/act/retry/",
+        "audit": "/admin/approvals/auditentry/",
+        "error": f"{QUEUE}99999/decide/",
+    }
+
+
+def test_every_page_fits_a_telephone_has_large_targets_and_enough_contrast(
+    visit: Any, people: People, paying: SpecFile, asking: SpecFile, tools: FakeTools, tmp_path: Path
+) -> None:
+    allow(people.approver, "workflows.operate_run", "approvals.view_auditentry")
+    visitor = visit()
+    visitor.sign_in("approver")
+    found = _look(visitor.page, "queue-empty", QUEUE)
+    addresses = _scenes(tmp_path, people, tools, paying, asking)
+    for name, address in addresses.items():
+        if name != "index":  # its list of models is Django's own, with Django's sizes
+            found += _look(visitor.page, name, address)
+    assert not found, "\n".join(found)
+    visitor.page.set_viewport_size(looks.WIDE)
+    for name in ("decide-tool", "decide-approval", "decide-guardrail", "decide-changed"):
+        visitor.page.goto(addresses[name])
+        assert looks.in_sight(visitor.page, "button[value=approve]"), name
+        assert looks.in_sight(visitor.page, "button[value=reject]"), name
+
+
+def test_a_page_left_open_until_the_request_expired_says_so_without_buttons(
+    visit: Any, people: People, asking: SpecFile, clock: Clock
+) -> None:
+    _, key = to_pause(asking)
+    visitor = visit()
+    visitor.sign_in("approver")
+    page = visitor.page
+    page.goto(decide_url(key))
+    clock.advance(7 * 86400 + 60)
+    page.get_by_role("button", name="Approve").click()
+    assert page.get_by_text("Too late, this request is over: expired").is_visible()
+    assert page.locator("button[name=verdict]").count() == 0
+    found = _look(page, "decide-expired", decide_url(key))
+    assert not found, "\n".join(found)
