@@ -10,6 +10,7 @@ Answers are scripted by the step that the prompt names (`Step: NAME`). An answer
 500 with that text); or a list, one entry a call. On the wire level: `{status: N, json | text}` answers with just that,
 `{drop: true}` closes the connection without an answer, `{hang: seconds}` waits first, `{truncated: text}` says
 that the answer hit the length limit. A call without an entry, or past the end of its list, is noted in `failures`.
+`keep_alive` as for the tools.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ class Asked:
 class FakeModels:
     """A scripted server in threads of this process. Reach it from any process by `url`."""
 
-    def __init__(self, answers: Mapping[str, Any] | None = None, *, port: int = 0) -> None:
+    def __init__(self, answers: Mapping[str, Any] | None = None, *, port: int = 0, keep_alive: bool = True) -> None:
+        self.keep_alive = keep_alive
         self.answers: dict[str, Any] = dict(answers or {})
         self.requests: list[Asked] = []
         self.failures: list[str] = []
@@ -147,6 +149,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
+        if not models.keep_alive:
+            self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(content)
 

@@ -9,6 +9,7 @@ A key is "METHOD /path" (the query does not count) or "METHOD full-url". An answ
 base64}`; `{error: text}` drops the connection without an answer. A single mapping answers every call, a list one call
 each; a call past its end, or without an entry, is noted in `failures` and answered 599. Beyond that an answer may say
 `hang: seconds` (wait before answering, or until the server ends) and `drip: seconds` (one byte of the body at a time).
+With `keep_alive=False` every connection ends with its answer, so that no client keeps one to a server that is gone.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Recorded:
 class FakeTools:
     """A scripted server in threads of this process. Reach it from any process by `url`."""
 
-    def __init__(self, script: Script | None = None, *, port: int = 0) -> None:
+    def __init__(self, script: Script | None = None, *, port: int = 0, keep_alive: bool = True) -> None:
+        self.keep_alive = keep_alive
         self.script: dict[str, Answer | list[Answer]] = dict(script or {})
         self.requests: list[Recorded] = []
         self.failures: list[str] = []
@@ -159,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         if "content-length" not in given:
             self.send_header("Content-Length", str(len(content)))
+        if not self.server.tools.keep_alive:
+            self.send_header("Connection", "close")
         self.end_headers()
         if self.command == "HEAD":
             return

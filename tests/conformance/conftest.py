@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import pytest
 from django.contrib.auth.models import Permission, User
 from pytest_django import Settings
 
+from tests.conformance.deciding import FreshProcesses
 from tests.conformance.service import Service, forget
+from tests.conftest import ROOT, database_url
 
 
 @pytest.fixture
@@ -36,3 +39,11 @@ def service(everybody: User, folder: Path) -> Iterator[Service]:
     service.start()
     yield service
     service.stop()
+
+
+@pytest.fixture(scope="session")
+def elsewhere(django_db_setup: None) -> Iterator[FreshProcesses]:
+    """Decisions in fresh processes on the test database."""
+    processes = FreshProcesses(os.environ | {"DATABASE_URL": database_url()}, ROOT)
+    yield processes
+    processes.close()

@@ -33,7 +33,6 @@ def play(case: Case) -> Outcome:
     with Stage(case) as stage:
         outcome = run(stage, Decisions(stage.case.get("decisions") or ()))
         check(stage.case["expect"], outcome)
-        stage.surprises()
     return outcome
 
 
@@ -96,6 +95,7 @@ def run(stage: Stage, decisions: Decisions) -> Outcome:
             requests_at_pause.append(len(stage.tools.requests))
 
     state = run_in_memory(spec, situation_of(stage.case), world_of(stage, spec), ask=decisions, listener=listen)
+    stage.surprises()
     if decisions.rest:
         raise Unmet(f"the run ended without asking for {len(decisions.rest)} of its decisions")
     return Outcome(

@@ -6,10 +6,6 @@ that finds the store and the spec file. Over HTTP (`surface: serve`) the caches 
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeAlias
@@ -22,13 +18,13 @@ from approvals.services import decide_run
 from statestore.models import StateRecord
 from tests.conformance import in_memory
 from tests.conformance.cases import HEAD, known
-from tests.conformance.deciding import decide_and_work
+from tests.conformance.deciding import FreshProcesses, decide_and_work
 from tests.conformance.expectations import Outcome
 from tests.conformance.matching import CaseError, Unmet
 from tests.conformance.scriptexpectations import Found, check_act, check_last
 from tests.conformance.service import Service, forget
 from tests.conformance.stage import Stage
-from tests.conftest import ROOT, Clock, database_url
+from tests.conftest import Clock
 from tests.workbench import STARTER, acting, work
 from workflows import reading
 from workflows.errors import Refusal
@@ -41,15 +37,24 @@ Act: TypeAlias = Mapping[str, Any]
 
 
 class Script:
-    """Plays the acts of one case. `service` is there for cases over HTTP."""
+    """Plays the acts of one case. `elsewhere` decides in other processes; `service` is there for cases over HTTP."""
 
-    def __init__(self, stage: Stage, folder: Path, user: User, clock: Clock, service: Service | None) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        folder: Path,
+        user: User,
+        clock: Clock,
+        elsewhere: FreshProcesses,
+        service: Service | None = None,
+    ) -> None:
         known(stage.case["id"], stage.case, INPUTS)
         if stage.tells:
             raise CaseError("what a client reports cannot be told to other processes")
         self._stage = stage
         self._user = user
         self._clock = clock
+        self._elsewhere = elsewhere
         self._service = service
         self._names: dict[str, str] = service.names if service else {}
         self._file = folder / "spec.yaml"
@@ -117,10 +122,10 @@ class Script:
         return Found()
 
     def resolve(self, act: Act) -> Found:
-        return self._resolved(act, self._elsewhere if self._restarted else decide_and_work)
+        return self._resolved(act, self._elsewhere.decide if self._restarted else decide_and_work)
 
     def resolve_in_other_process(self, act: Act) -> Found:
-        return self._resolved(act, self._elsewhere)
+        return self._resolved(act, self._elsewhere.decide)
 
     def resume_in_process(self, act: Act) -> Found:
         """With the run object of start in hand: on a persisted run that is a decision like any other."""
@@ -175,22 +180,6 @@ class Script:
         if result["code"] != "ok":
             return Found(result=result)
         return self._saw(find_run(result["run"]), result)
-
-    def _elsewhere(self, key: str, **asked: Any) -> dict[str, Any]:
-        """The decision and the work behind it in a process of its own."""
-        program = subprocess.run(
-            [sys.executable, "-m", "tests.conformance.deciding", json.dumps({"key": key, **asked})],
-            env=os.environ | {"DATABASE_URL": database_url()},
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        if program.returncode != 0:
-            raise Unmet(f"the other process failed: {program.stderr}")
-        result: dict[str, Any] = json.loads(program.stdout)
-        return result
 
     def _saw(self, run: Run, result: Mapping[str, Any] | None = None) -> Found:
         """This run is the last one now; the first key of the case is `k1`."""

@@ -30,11 +30,12 @@ class Found:
 
 def check_act(where: str, expected: Mapping[str, Any], found: Found, names: dict[str, str]) -> None:
     """Unmet for what does not hold. `names` says what k1 and k2 stand for, and learns new ones."""
-    handlers = _of_answers(names) if found.answer is not None else _of_acts(names)
+    handlers = of_answers(names) if found.answer is not None else of_acts(names)
     matching.by_key(f"{where}.expect", expected, found, handlers)
 
 
-def _of_acts(names: dict[str, str]) -> dict[str, Handler]:
+def of_acts(names: dict[str, str]) -> dict[str, Handler]:
+    """Expectations of all acts but `http`."""
     return {
         "status": lambda where, wanted, found: matching.equal(where, wanted, found.state.get("status")),
         "code": lambda where, wanted, found: matching.equal(where, wanted, found.result.get("code")),
@@ -99,7 +100,9 @@ def _outputs_lack(where: str, steps: list[str], record: Any) -> None:
 # Answers over HTTP ---------------------------------------------------------------------------------------------
 
 
-def _of_answers(names: dict[str, str]) -> dict[str, Handler]:
+def of_answers(names: dict[str, str]) -> dict[str, Handler]:
+    """Expectations of an `http` act."""
+
     def answer(found: Found) -> Answer:
         if found.answer is None:
             raise CaseError("only an `http` act has an answer")

@@ -18,8 +18,8 @@ class Stage:
 
     def __init__(self, case: Case) -> None:
         checked_scripts(case)
-        self.tools = FakeTools()
-        self.models = FakeModels(case.get("model"))
+        self.tools = FakeTools(keep_alive=False)
+        self.models = FakeModels(case.get("model"), keep_alive=False)
         self.case: Case = placed(case, self.tools.url)
         self.tools.script = dict(self.case.get("http") or {})
         self.spec = with_model_at(self.case["spec"], self.models.url)

@@ -10,6 +10,7 @@ from django.contrib.auth.models import User
 
 from tests.conformance import cases
 from tests.conformance.cases import Case
+from tests.conformance.deciding import FreshProcesses
 from tests.conformance.script import Script
 from tests.conformance.service import Service
 from tests.conformance.stage import Stage
@@ -28,18 +29,29 @@ def set_environment(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in PERSISTED if "surface" not in case])
 def test_a_pause_is_resumed_by_key_as_the_case_says(
-    case: Case, folder: Path, everybody: User, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    case: Case,
+    folder: Path,
+    everybody: User,
+    clock: Clock,
+    elsewhere: FreshProcesses,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     set_environment(case, monkeypatch)
     with Stage(case) as stage:
-        Script(stage, folder, everybody, clock, None).play()
+        Script(stage, folder, everybody, clock, elsewhere).play()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in PERSISTED if "surface" in case])
 def test_a_pause_is_resumed_over_http_as_the_case_says(
-    case: Case, folder: Path, everybody: User, clock: Clock, service: Service, monkeypatch: pytest.MonkeyPatch
+    case: Case,
+    folder: Path,
+    everybody: User,
+    clock: Clock,
+    elsewhere: FreshProcesses,
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     assert case["surface"] == "serve"
     set_environment(case, monkeypatch)
     with Stage(case) as stage:
-        Script(stage, folder, everybody, clock, service).play()
+        Script(stage, folder, everybody, clock, elsewhere, service).play()
