@@ -6,6 +6,7 @@ import time
 import uuid
 from typing import Any, ClassVar
 
+from django.db import connection
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -134,12 +135,16 @@ def decided(outcome: Outcome, wait: float) -> Response:
 
 
 def settle(run: Run, seconds: float) -> None:
-    """Wait in short turns, so that a server that drains answers at once."""
-    deadline = time.monotonic() + seconds
-    while not draining.is_set():
-        left = deadline - time.monotonic()
-        if left <= 0:
-            return
-        present = reading.wait_for(run, min(left, 0.5))
+    """Wait until the chain's newest run waits or has ended, at most so long; a server that drains answers at once.
+
+    Between two looks nothing is held: no transaction, and no connection that others could use.
+    """
+    deadline, pause = time.monotonic() + seconds, 0.01
+    while (left := deadline - time.monotonic()) > 0 and not draining.is_set():
+        present = runs.newest(run)
         if present.status in FINAL or present.status == Status.AWAITING:
             return
+        if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
+            connection.close()
+        time.sleep(min(pause, left))
+        pause = min(pause * 1.5, 0.2)

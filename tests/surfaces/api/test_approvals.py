@@ -6,6 +6,7 @@ import threading
 import time
 from pathlib import Path
 
+import httpx2
 import pytest
 from django.db import connections
 
@@ -185,3 +186,29 @@ class TestWaiting:
         assert body["state"]["status"] == "rejected"
         assert time.monotonic() - began < 5
         assert begin(clerk).pk != run.pk
+
+    def test_those_who_wait_keep_no_connection_from_the_others(
+        self, server: str, callers: Callers, clerk: SpecFile
+    ) -> None:
+        """More wait at once than the pool has connections."""
+        keys = [to_pause(clerk)[1] for _ in range(40)]
+        url = f"{server}/approvals/{{}}/approve?wait=20"
+        headers = callers.approver.headers
+        statuses: list[int] = []
+
+        def wait(key: str) -> None:
+            statuses.append(
+                httpx2.post(url.format(key), json={"approved": True}, headers=headers, timeout=60).status_code
+            )
+
+        threads = [threading.Thread(target=wait, args=(key,)) for key in keys]
+        for thread in threads:
+            thread.start()
+        until(lambda: Run.objects.filter(resumed_from__isnull=False).count() == 40, 30)
+        response = httpx2.get(f"{server}/runs", headers=headers, timeout=4)
+        draining.set()
+        for thread in threads:
+            thread.join(30)
+        draining.clear()
+        assert response.status_code == 200
+        assert statuses == [200] * 40
