@@ -6,12 +6,9 @@ import io
 import json
 import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
-from django.core.management.base import CommandParser
-from django.db import DEFAULT_DB_ALIAS, DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError
 
 from statestore.errors import DatabaseBusy
 from workflows.engine import jsontext
@@ -34,15 +31,8 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class AnsweringCommand(KampongCommand):
     """A command that does `perform`; where it declares `--json`, refusals are answered as an object too.
 
-    Wrong use stays text on stderr in either case. Options are never abbreviated: `--a` does not mean --approve-all.
+    Wrong use stays text on stderr in either case.
     """
-
-    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
-        return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
-
-    def run_from_argv(self, argv: list[str]) -> NoReturn:
-        with _unpooled():
-            super().run_from_argv(argv)
 
     def perform(self, **options: Any) -> int:
         """Do it; the exit code."""
@@ -92,23 +82,6 @@ class AnsweringCommand(KampongCommand):
     def complain(self, message: str) -> None:
         """A message with data in it, on stderr."""
         self.say(plain(message))
-
-
-@contextmanager
-def _unpooled() -> Iterator[None]:
-    """Connections of their own for a command that ends in a moment.
-
-    A pool would try an unreachable server for seconds, log each time, and then not say what was wrong.
-    """
-    options = connections.settings[DEFAULT_DB_ALIAS].get("OPTIONS", {})
-    connections.close_all()
-    pool = options.pop("pool", None)
-    try:
-        yield
-    finally:
-        if pool is not None:
-            connections.close_all()
-            options["pool"] = pool
 
 
 def _print_what_the_terminal_cannot(stream: Any) -> None:

@@ -9,11 +9,27 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Any, NoReturn
 
-from django.core.management.base import BaseCommand, CommandError, SystemCheckError, handle_default_options
-from django.db import DatabaseError, InterfaceError, OperationalError, ProgrammingError, connections
+from django.core.management.base import (
+    BaseCommand,
+    CommandError,
+    CommandParser,
+    SystemCheckError,
+    handle_default_options,
+)
+from django.db import (
+    DEFAULT_DB_ALIAS,
+    DatabaseError,
+    InterfaceError,
+    OperationalError,
+    ProgrammingError,
+    connections,
+)
 
+from statestore.errors import DatabaseBusy
 from workflows.errors import Refusal, SpecBroken
 from workflows.specfiles import SpecUnreadable
 
@@ -46,6 +62,12 @@ class KampongCommand(BaseCommand):
     """
 
     requires_system_checks: Any = []
+    #: Whether connections are kept in a pool: for processes that stay, not for commands that end in a moment.
+    pooled = False
+
+    def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
+        """Options are never abbreviated: `--a` does not mean --approve-all."""
+        return super().create_parser(prog_name, subcommand, allow_abbrev=False, **kwargs)
 
     def act(self, **options: Any) -> int:
         """Do it; the exit code. A Refusal, or a database that does not answer, becomes one line and its code."""
@@ -68,6 +90,8 @@ class KampongCommand(BaseCommand):
             raise Stop(refusal.message, code=code_of(refusal)) from refusal
         except (DatabaseError, InterfaceError) as error:
             raise Stop(database_message(error)) from error
+        except DatabaseBusy as busy:
+            raise Stop(str(busy)) from busy
         except KeyboardInterrupt:
             raise Stop("Interrupted.", code=INTERRUPTED) from None
         if code:
@@ -83,7 +107,8 @@ class KampongCommand(BaseCommand):
         args = options.pop("args", ())
         code = DONE
         try:
-            self.execute(*args, **options)
+            with nullcontext() if self.pooled else _unpooled():
+                self.execute(*args, **options)
         except SystemCheckError as error:
             code = _report(self, error, str(error).strip(), options)
         except CommandError as error:
@@ -94,6 +119,23 @@ class KampongCommand(BaseCommand):
         finally:
             connections.close_all()
         sys.exit(code)
+
+
+@contextmanager
+def _unpooled() -> Iterator[None]:
+    """Connections of their own for a command that ends in a moment.
+
+    A pool would try an unreachable server for seconds, log each time, and then not say what was wrong.
+    """
+    options = connections.settings[DEFAULT_DB_ALIAS].get("OPTIONS", {})
+    connections.close_all()
+    pool = options.pop("pool", None)
+    try:
+        yield
+    finally:
+        if pool is not None:
+            connections.close_all()
+            options["pool"] = pool
 
 
 def _parse(parser: ArgumentParser, words: list[str]) -> Namespace:

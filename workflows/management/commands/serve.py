@@ -19,6 +19,7 @@ from workflows.worker import WorkerPool
 
 class Command(KampongCommand):
     help = "Serve specs: the web interface, the workers and the recovery, in one process."
+    pooled = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(

@@ -17,6 +17,7 @@ from workflows.worker import WorkerPool
 
 class Command(KampongCommand):
     help = "Work on runs: worker threads, recovery and housekeeping, until SIGTERM or Ctrl-C."
+    pooled = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--workers", type=int, help="worker threads (default: KAMPONG_WORKERS)")
