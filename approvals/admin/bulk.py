@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django import forms
 from django.contrib import messages
@@ -22,14 +22,12 @@ from approvals.models import ApprovalRequest
 from approvals.records import Record
 from approvals.services import REASON_LIMIT
 from workflows.actors import Actor
+from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.listing import picked
 from workflows.admin.words import Badge, clipped
 from workflows.errors import NotAllowed
 from workflows.models import WORKSPACE
 from workflows.registry import present_hash
-
-if TYPE_CHECKING:
-    from approvals.admin.requests import ApprovalRequestAdmin
 
 LIMIT = 100
 LIST = "admin:approvals_approvalrequest_changelist"
@@ -75,7 +73,7 @@ class ReasonForm(forms.Form):
     )
 
 
-def bulk_view(site: ApprovalRequestAdmin, request: HttpRequest) -> HttpResponse:
+def bulk_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> HttpResponse:
     """The rows that were ticked, with a place for the reason; once confirmed, what became of each."""
     site.need_view(request)
     actor = need_decide(request)
@@ -106,7 +104,9 @@ def bulk_view(site: ApprovalRequestAdmin, request: HttpRequest) -> HttpResponse:
     )
 
 
-def _answer(site: ApprovalRequestAdmin, request: HttpRequest, name: str, title: str, **context: Any) -> HttpResponse:
+def _answer(
+    site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, name: str, title: str, **context: Any
+) -> HttpResponse:
     back = reverse(LIST)
     crumbs = [("Approval requests", back)]
     return site.page(request, f"workflows/admin/{name}.html", title=title, crumbs=crumbs, back=back, **context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
@@ -17,20 +17,18 @@ from approvals.records import Record
 from approvals.services import REASON_LIMIT, Outcome
 from workflows import runs
 from workflows.actors import Actor
+from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.words import ago, clipped, data, visible
 from workflows.engine import jsontext
 from workflows.models import WORKSPACE, Run
 from workflows.registry import present_hash
-
-if TYPE_CHECKING:
-    from approvals.admin.requests import ApprovalRequestAdmin
 
 QUEUE = "admin:approvals_approvalrequest_changelist"
 DECIDE = "admin:approvals_approvalrequest_decide"
 VERDICTS = ("approve", "reject")
 
 
-def decide_view(site: ApprovalRequestAdmin, request: HttpRequest, pk: int) -> HttpResponse:
+def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: int) -> HttpResponse:
     """GET shows; POST decides and leads to the run that goes on, or shows again with the reason why not."""
     site.need_view(request)
     row = _row(pk)
@@ -73,7 +71,7 @@ def _decided(request: HttpRequest, outcome: Outcome) -> HttpResponse:
 
 
 def _page(
-    site: ApprovalRequestAdmin,
+    site: ReadOnlyAdmin[ApprovalRequest],
     request: HttpRequest,
     row: ApprovalRequest,
     actor: Actor,

@@ -139,7 +139,7 @@ def _look(page: Page, name: str, address: str) -> list[str]:
     for size in (looks.WIDE, looks.NARROW):
         page.set_viewport_size(size)  # type: ignore[arg-type]
         for scheme in ("dark", "light"):
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            page.emulate_media(color_scheme=scheme)
             found += [f"{name} {size['width']} {scheme}: {fault}" for fault in looks.faults(page)]
         page.screenshot(path=SHOTS / f"{name}-{size['width']}.png", full_page=size is looks.NARROW)
     return found
@@ -153,10 +153,10 @@ def _scenes(folder: Path, people: People, tools: FakeTools, paying: SpecFile, as
     done, second = to_pause(paying)
     decide(second, approved=True, reason="checked", actor=acting(people.approver, "admin"))
     work()
-    lost, failed, queued = scenes.interrupted(paying), scenes.failed(folder, tools.url), begin(asking)
+    lost, failed = scenes.interrupted(paying), scenes.failed(folder, tools.url)
     changed, changed_key = to_pause(scenes.asking(folder, agent_id="changed"))
-    Path(changed.source).write_text(Path(changed.source).read_text() + "# only a remark\n")
     Path(changed.source).write_text(Path(changed.source).read_text().replace("Go on with", "Do not go on with"))
+    queued = begin(asking)
     Run.objects.filter(pk=queued.pk).update(started_by="somebody with a very long name " * 3)
     return {
         "index": "/admin/",
