@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from approvals import audit, policy, records
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.queue import decision_of
+from approvals.queue import decision_of, is_key
 from approvals.records import Record
 from statestore.clock import now
 from statestore.entries import ABSENT, Versioned
@@ -98,13 +97,12 @@ def decide_run(run: Run, *, workspace: str = WORKSPACE, **asked: Any) -> Outcome
 
 def find_request(key: str, workspace: str = WORKSPACE, agent_id: str | None = None) -> ApprovalRequest | None:
     """The request with this key in this scope, whatever became of it."""
-    try:
-        found = ApprovalRequest.objects.select_related("run").filter(workspace=workspace, key=key)
-        if agent_id is not None:
-            found = found.filter(agent_id=agent_id)
-        return found.first()
-    except (ValidationError, ValueError):
+    if not is_key(key):
         return None
+    found = ApprovalRequest.objects.select_related("run").filter(workspace=workspace, key=key)
+    if agent_id is not None:
+        found = found.filter(agent_id=agent_id)
+    return found.first()
 
 
 def _read(request: ApprovalRequest | None) -> Versioned | None:

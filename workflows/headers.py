@@ -22,7 +22,7 @@ def passed_on(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     kept: dict[str, str] = {}
     for name, text in headers:
         lower = name.lower()
-        if any(word in lower for word in CREDENTIAL_WORDS):
+        if any(word in lower.replace("_", "-") for word in CREDENTIAL_WORDS):
             continue
         kept[lower] = f"{kept[lower]}, {text}" if lower in kept else text
     return kept
