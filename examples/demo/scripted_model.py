@@ -83,9 +83,10 @@ def _judge_refund(prompt: Prompt, schema: Any) -> Any:
 
 def _sort_message(prompt: Prompt, schema: Any) -> Any:
     text = prompt.get("user input", "").lower()
-    desk = "repairs" if REPAIRS.search(text) else "accounts" if ACCOUNTS.search(text) else "general"
+    urgent = bool(URGENT.search(text))
+    desk = "repairs" if urgent or REPAIRS.search(text) else "accounts" if ACCOUNTS.search(text) else "general"
     unsure = UNSURE.search(text) or (desk == "general" and len(text.split()) < 6)
-    return {"result": {"desk": desk, "urgent": bool(URGENT.search(text))}, "confidence": 0.38 if unsure else 0.92}
+    return {"result": {"desk": desk, "urgent": urgent}, "confidence": 0.38 if unsure else 0.92}
 
 
 def _draft_reply(prompt: Prompt, schema: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from django.core.management.base import CommandParser
 
 from approvals.actors import cli_actor, operating_system_user
@@ -18,6 +20,13 @@ OPERATE = "workflows.operate_run"
 def add_as(parser: CommandParser) -> None:
     """The option that names the user."""
     parser.add_argument("--as", dest="as_user", metavar="USER", help="act as this user (default: KAMPONG_CLI_USER)")
+
+
+def as_words(as_user: str | None) -> str:
+    """What a command line needs at its end so that it acts as this user; `USER` where nobody was named yet."""
+    if as_user is None and setting("KAMPONG_CLI_USER"):
+        return ""
+    return f" --as {shlex.quote(as_user) if as_user else 'USER'}"
 
 
 def allowed(as_user: str | None, permission: str) -> Actor:

@@ -11,6 +11,7 @@ from approvals.queue import waiting
 from statestore.clock import now
 from workflows.advance import advance
 from workflows.beats import alive
+from workflows.management.acting import as_words
 from workflows.management.base import DONE, INTERRUPTED, REFUSED, WAITING, Stop
 from workflows.management.terminal import one_line, plain, pretty, time_left
 from workflows.models import FINAL, Run, Status
@@ -59,13 +60,13 @@ class Rest:
     pending: dict[str, Any] | None = None
 
 
-def rest_of(run: Run) -> Rest:
-    """Describe a run that `to_rest` returned."""
+def rest_of(run: Run, as_user: str | None = None) -> Rest:
+    """Describe a run that `to_rest` returned, to somebody who acts as this user."""
     state = own_state(run)
     if run.status == Status.AWAITING:
         found = waiting(run.workspace, run=str(run.uuid)).items
         pending = found[0] if found else None
-        return Rest(code=WAITING, state=state, lines=_waits(run, pending), pending=pending)
+        return Rest(code=WAITING, state=state, lines=_waits(run, pending, as_words(as_user)), pending=pending)
     if run.status == Status.COMPLETED:
         return Rest(code=DONE, state=state, lines=[f"Run {run.uuid} completed.", pretty(state.get("finalOutput", {}))])
     if run.status in FINAL:
@@ -75,7 +76,7 @@ def rest_of(run: Run) -> Rest:
     return Rest(code=DONE, state=state, lines=[words])
 
 
-def _waits(run: Run, pending: dict[str, Any] | None) -> list[str]:
+def _waits(run: Run, pending: dict[str, Any] | None, who: str) -> list[str]:
     if pending is None:
         return [f"Run {run.uuid} waits for a person no longer: its approval was decided or expired a moment ago."]
     key = pending["key"]
@@ -84,6 +85,6 @@ def _waits(run: Run, pending: dict[str, Any] | None) -> list[str]:
         f"Run {run.uuid} waits for approval.",
         f'  step "{one_line(pending["step"])}", {pending["kind"]}: {one_line(pending["reason"])}',
         f"  key {key}, {left} left (until {pending['expiresAt']})",
-        f"Look:   python manage.py approvals show {key}",
-        f"Decide: python manage.py approvals approve {key}   (or reject, with --reason)",
+        f"Look:   python manage.py approvals show {key}{who}",
+        f"Decide: python manage.py approvals approve {key}{who}   (or reject, with --reason)",
     ]

@@ -13,7 +13,7 @@ from approvals.queue import MOST, detail, waiting
 from approvals.services import decide
 from statestore.clock import now
 from workflows.actors import Actor
-from workflows.management.acting import add_as
+from workflows.management.acting import add_as, as_words
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import DONE
 from workflows.management.following import rest_of, to_rest
@@ -48,8 +48,8 @@ class Command(AnsweringCommand):
         if options["verb"] == "list":
             return self._list(actor, options["json"])
         if options["verb"] == "show":
-            return self._show(options["key"], actor, options["json"])
-        return self._decide(options["key"], options["verb"] == "approve", actor, options["reason"], options["json"])
+            return self._show(actor, options)
+        return self._decide(actor, options)
 
     def _list(self, actor: Actor, as_json: bool) -> int:
         policy.need(policy.Verdict(allowed=policy.may_view(actor), rule=f"the permission {policy.VIEW} is needed"))
@@ -62,16 +62,17 @@ class Command(AnsweringCommand):
             self.show("Nothing waits for a person.")
         return DONE
 
-    def _show(self, key: str, actor: Actor, as_json: bool) -> int:
-        shown = detail(key, actor)
-        if as_json:
+    def _show(self, actor: Actor, options: dict[str, Any]) -> int:
+        shown = detail(options["key"], actor)
+        if options["json"]:
             self.answer({"success": True, **shown})
         else:
-            self.show_lines(_described(shown))
+            self.show_lines(_described(shown, as_words(options["as_user"])))
         return DONE
 
-    def _decide(self, key: str, approved: bool, actor: Actor, reason: str, as_json: bool) -> int:
-        outcome = decide(key, approved=approved, reason=reason or None, actor=actor)
+    def _decide(self, actor: Actor, options: dict[str, Any]) -> int:
+        approved, as_json = options["verb"] == "approve", options["json"]
+        outcome = decide(options["key"], approved=approved, reason=options["reason"] or None, actor=actor)
         if not as_json:
             self.show(f"{'Approved' if approved else 'Rejected'} by {one_line(actor.label)}.")
         run = to_rest(outcome.run, here=False)
@@ -81,7 +82,7 @@ class Command(AnsweringCommand):
             if not as_json:
                 self.show(f"Run {run.uuid} {run.status}.")
             return DONE
-        rest = rest_of(run)
+        rest = rest_of(run, options["as_user"])
         if not as_json:
             self.show_lines(rest.lines)
             if rest.complaint:
@@ -109,7 +110,7 @@ def _row(item: dict[str, Any]) -> tuple[str, ...]:
     return (item["key"], item["agent"], item["step"], kind, _left(item), one_line(item["reason"], _REASON_SHOWN))
 
 
-def _described(shown: dict[str, Any]) -> list[str]:
+def _described(shown: dict[str, Any], who: str) -> list[str]:
     may = shown["may"]
     lines = [
         f'Step "{one_line(shown["step"])}" of {one_line(shown["agent"])} waits for approval.',
@@ -134,5 +135,5 @@ def _described(shown: dict[str, Any]) -> list[str]:
         lines += ["What will run:" if shown["kind"] == "tool" else "Its output:", quoted(pretty(shown["action"]))]
     if shown["outputs"]:
         lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
-    lines.append(f"Decide: python manage.py approvals approve {shown['key']}   (or reject, with --reason)")
+    lines.append(f"Decide: python manage.py approvals approve {shown['key']}{who}   (or reject, with --reason)")
     return lines

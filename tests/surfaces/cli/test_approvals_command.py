@@ -99,7 +99,7 @@ def test_a_run_that_pauses_again_exits_3_and_names_the_next_key(tmp_path: Path, 
     assert told.code == 3
     following = str(ApprovalRequest.objects.get(status="open").key)
     assert following != key
-    assert f"approvals approve {following}" in told.out
+    assert f"approvals approve {following} --as approver " in told.out
 
 
 def test_a_run_that_fails_after_the_approval_exits_2(key: str, shop: FakeTools) -> None:

@@ -35,7 +35,7 @@ def test_without_json_it_says_where_to_go_on(tmp_path: Path) -> None:
     told = command("run_spec", spec_at(tmp_path), *DETACH)
     assert told.code == 3
     key = str(ApprovalRequest.objects.get().key)
-    assert f"approvals approve {key}" in told.out
+    assert f"approvals approve {key} --as USER" in told.out  # nobody was named yet
     assert "Go on with tea?" in told.out
     assert told.err == ""
 
