@@ -173,6 +173,8 @@ class RunJournal:
 
     def interrupt(self, error: str) -> None:
         """Something unforeseen happened: stop here, name the step, leave the rest to an operator."""
+        if self._step:
+            error = f"interrupted at step {self._step}: {error}"
         event = Interrupted(step=self._step or None, error=error)
         self._events.append(event)
         with transaction.atomic():

@@ -1,0 +1,102 @@
+"""However many workers are sent to a run, one drives it; and a worker that breaks in the middle says at which step."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from approvals.services import decide
+from tests.conftest import People
+from tests.counts import count
+from tests.crash.conftest import Child
+from tests.fakes_tools import FakeTools
+from tests.workbench import acting, begin, to_pause, work
+from workflows.adapters import http
+from workflows.advance import advance
+from workflows.engine.effects import HttpCall, ToolFailed, ToolOutput
+from workflows.models import Attempt, RunEvent, Status
+from workflows.reading import run_state
+from workflows.registry import SpecFile
+from workflows.runs import newest, retry_run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROUNDS = count(10, 50)
+
+
+def test_two_processes_sent_to_one_run_drive_it_once(
+    spec: SpecFile, tools: FakeTools, people: People, child: Child
+) -> None:
+    run, key = to_pause(spec)
+    successor = decide(key, approved=True, actor=acting(people.approver)).run
+    both = [child("advance", str(successor.uuid), faults="run.lease_taken=sleep:0.5") for _ in range(2)]
+    for process in both:
+        _, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (0, "")
+    assert run_state(run)["status"] == "completed"
+    assert [request.method for request in tools.requests] == ["GET", "POST", "POST"]
+    successor.refresh_from_db()
+    assert successor.lease_token == 1, "claimed once"
+
+
+def test_eight_threads_sent_to_one_run_drive_it_once(spec: SpecFile, tools: FakeTools) -> None:
+    for number in range(1, ROUNDS + 1):
+        run = begin(spec)
+        barrier = threading.Barrier(8)
+
+        def one(run_id: str = str(run.uuid), barrier: threading.Barrier = barrier) -> None:
+            barrier.wait(30)
+            try:
+                advance("default", run_id)
+            finally:
+                connections.close_all()
+
+        threads = [threading.Thread(target=one) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        run.refresh_from_db()
+        assert (run.status, run.lease_token) == (Status.AWAITING, 1)
+        assert len(tools.requests) == number
+        numbers = list(RunEvent.objects.filter(run=run).order_by("number").values_list("number", flat=True))
+        assert numbers == list(range(1, len(numbers) + 1))
+
+
+HTTP_TOOL = http.HttpTool
+
+
+class Breaking:
+    """A tool adapter with a fault in it: the request leaves, and reading the answer raises what nobody foresaw."""
+
+    def call(self, call: HttpCall, *, deadline_check: Callable[[], None]) -> ToolOutput | ToolFailed:
+        HTTP_TOOL().call(call, deadline_check=deadline_check)
+        raise RuntimeError(f"cannot read an answer for {os.environ['PAY_TOKEN']}")
+
+
+def test_an_unforeseen_error_in_an_adapter_interrupts_the_run_with_the_step_named(
+    spec: SpecFile, tools: FakeTools, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, key = to_pause(spec)
+    successor = decide(key, approved=True, actor=acting(people.approver)).run
+    with monkeypatch.context() as patch:
+        patch.setattr("workflows.advance.http.HttpTool", Breaking)
+        advance("default", str(successor.uuid))
+    successor.refresh_from_db()
+    assert successor.status == Status.INTERRUPTED
+    assert "step pay" in successor.error
+    assert "RuntimeError" in successor.error
+    assert "tok-canary" not in successor.error
+    state: dict[str, Any] = run_state(run)
+    assert (state["status"], state["trace"][-1]["step"]) == ("interrupted", "pay")
+    assert Attempt.objects.get(run=successor).ended_at is None, "its effect is of unknown fate"
+    assert work() == 0
+    retry_run(successor, actor=acting(people.operator), reason="paid: no. The adapter is mended")
+    work()
+    assert newest(run).status == Status.COMPLETED
+    assert sum(request.url.endswith("/pay") for request in tools.requests) == 2
