@@ -128,11 +128,13 @@ def possible_acts(run: Run) -> frozenset[str]:
 
 
 def cancel_run(run: Run, *, actor: Actor, reason: str = "") -> Run:
-    """End a queued, running or waiting run as `cancelled`; NotPossible when it was decided or ended meanwhile.
+    """End a queued, running or waiting run as `cancelled`.
 
+    Raises Invalid (a reason that cannot be stored) and NotPossible (it was decided or ended meanwhile).
     A waiting run's record is claimed with the same delete as a decision's. A running one meets the fence at its next
     write; no further call starts.
     """
+    check_text(reason, "reason")
     error = f"cancelled by {actor.label}" + (f": {reason}" if reason else "")
     with transaction.atomic():
         run.refresh_from_db()

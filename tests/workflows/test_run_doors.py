@@ -84,6 +84,8 @@ def test_a_run_goes_on_with_its_own_text_when_the_file_changes(tmp_path: Path, p
 
 def test_a_queued_run_is_cancelled_before_it_does_anything(tmp_path: Path, people: People) -> None:
     run = begin(write_spec(tmp_path, ASKING))
+    with pytest.raises(Invalid):
+        cancel_run(run, actor=acting(people.operator), reason="nul \0")
     cancel_run(run, actor=acting(people.operator), reason="not needed")
     assert work() == 0
     state = run_state(run)
