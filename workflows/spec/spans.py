@@ -18,7 +18,7 @@ class Span:
 def parse(text: str) -> tuple[str | Span, ...]:
     """The parts of a text in order, literals joined; text behind a `{{` that never closes is literal."""
     parts: list[str | Span] = []
-    done = 0
+    done, line, counted = 0, 1, 0
     while True:
         opening = text.find("{{", done)
         closing = -1 if opening < 0 else _closing(text, opening + 2)
@@ -26,7 +26,9 @@ def parse(text: str) -> tuple[str | Span, ...]:
             break
         if opening > done:
             parts.append(text[done:opening])
-        parts.append(Span(text[opening + 2 : closing], line=text.count("\n", 0, opening) + 1))
+        # Counted from the span before: from the start, a text of many spans would be read as many times.
+        line, counted = line + text.count("\n", counted, opening), opening
+        parts.append(Span(text[opening + 2 : closing], line=line))
         done = closing + 2
     if done < len(text):
         parts.append(text[done:])
