@@ -46,4 +46,5 @@ def test_a_text_of_many_spans_is_read_once_and_not_once_a_span() -> None:
     parts = parse(text)
     assert time.process_time() - began < 5  # a second or less; read once a span it takes over half a minute
     assert len(parts) == 120_001
-    assert isinstance(parts[-1], Span) and parts[-1].line == 2
+    assert isinstance(parts[-1], Span)
+    assert parts[-1].line == 2
