@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import traceback
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -19,6 +21,7 @@ from workflows.adapters.environment import Environment
 from workflows.codec import situation_of
 from workflows.driver import drive
 from workflows.engine.events import Failed
+from workflows.engine.redact import redact
 from workflows.errors import Refusal
 from workflows.heartbeat import holding, owner
 from workflows.journal import HandedBack, LeaseLost, RunJournal
@@ -27,6 +30,8 @@ from workflows.spec.model import Spec
 from workflows.world import World
 
 logger = logging.getLogger("kampong.driver")
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def claim(workspace: str, run_uuid: str) -> Run | None:
@@ -67,9 +72,10 @@ def advance(workspace: str, run_uuid: str) -> None:
     if run is None:
         return
     journal = RunJournal(run)
+    secrets: list[str] = []
     with holding(journal):
         try:
-            _drive(run, journal)
+            _drive(run, journal, secrets)
         except LeaseLost as lost:
             logger.warning("%s; nothing more is written or called", lost)
         except HandedBack as back:
@@ -78,19 +84,28 @@ def advance(workspace: str, run_uuid: str) -> None:
             # The lease runs out and recovery decides: requeued without an open attempt, interrupted with one.
             logger.exception("run %s: the database failed; recovery will take it up", run.uuid)
             raise
-        except Exception as error:
-            logger.exception("run %s: unexpected error in the worker", run.uuid)
+        except Exception as error:  # noqa: BLE001  (whatever it was, the run must not be left without a word)
+            # It may quote what it broke on.
+            what = redact(traceback.format_exc(), secrets)
+            logger.error("run %s: unexpected error in the worker\n%s", run.uuid, what)
             _interrupt(journal, error)
 
 
-def _drive(run: Run, journal: RunJournal) -> None:
+def _drive(run: Run, journal: RunJournal, secrets: list[str]) -> None:
+    """`secrets` are filled with the values that the spec refers to as soon as it is known."""
     try:
         spec = registry.pinned(run.workspace, run.spec_hash)
+        secrets += _referred_to(spec)
         world = world_for(spec)
     except Refusal as refusal:
         journal.note(Failed(error=refusal.message))
         return
     drive(spec, situation_of(run), world, journal)
+
+
+def _referred_to(spec: Spec) -> list[str]:
+    names = set(_REFERENCE.findall(spec.model_dump_json()))
+    return [content for name in names if (content := os.environ.get(name))]
 
 
 def _interrupt(journal: RunJournal, error: Exception) -> None:

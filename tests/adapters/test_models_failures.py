@@ -33,6 +33,14 @@ def test_a_refusal_is_not_repeated_and_says_its_status(
 
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "openrouter"])
+def test_a_long_refusal_is_cut_after_the_key_was_hidden(provider: str, models: FakeModels, settings: Any) -> None:
+    models.answers["draft"] = {"error": "x" * 295 + KEY}
+    error = failed(connect(provider, models, settings))
+    assert "x" * 295 in error
+    assert KEY[:4] not in error
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "openrouter"])
 def test_a_refused_key_is_named_by_its_variable(provider: str, models: FakeModels, settings: Any) -> None:
     models.answers["draft"] = {"status": 401, "json": {"error": {"message": "bad key sk-hum***"}}}
     error = failed(connect(provider, models, settings))

@@ -80,7 +80,11 @@ class Breaking:
 
 
 def test_an_unforeseen_error_in_an_adapter_interrupts_the_run_with_the_step_named(
-    spec: SpecFile, tools: FakeTools, people: People, monkeypatch: pytest.MonkeyPatch
+    spec: SpecFile,
+    tools: FakeTools,
+    people: People,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     run, key = to_pause(spec)
     successor = decide(key, approved=True, actor=acting(people.approver)).run
@@ -91,7 +95,8 @@ def test_an_unforeseen_error_in_an_adapter_interrupts_the_run_with_the_step_name
     assert successor.status == Status.INTERRUPTED
     assert "step pay" in successor.error
     assert "RuntimeError" in successor.error
-    assert "tok-canary" not in successor.error
+    assert "RuntimeError: cannot read an answer for [REDACTED]" in caplog.text, "the log says more, and no secret"
+    assert "tok-canary" not in successor.error + caplog.text
     state: dict[str, Any] = run_state(run)
     assert (state["status"], state["trace"][-1]["step"]) == ("interrupted", "pay")
     assert Attempt.objects.get(run=successor).ended_at is None, "its effect is of unknown fate"

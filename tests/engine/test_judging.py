@@ -199,6 +199,9 @@ SPELLINGS = {
     "as browsers encode forms": quote_plus(SECRET, safe="*").replace("~", "%7E"),
     "JSON-escaped": SECRET.replace('"', '\\"'),
     "JSON-escaped in ASCII": SECRET.replace('"', '\\"').replace("ä", "\\u00e4"),
+    "JSON-escaped with its slashes": SECRET.replace('"', '\\"').replace("ä", "\\u00E4").replace("/", "\\/"),
+    "a path": quote(SECRET),
+    "some characters and not others": quote(SECRET, safe="/+ ").replace("%22", '"', 1),
 }
 
 

@@ -6,8 +6,6 @@ import html
 import json
 import random
 import re
-import subprocess
-import sys
 import time
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -16,7 +14,7 @@ import httpx2
 from django.contrib.auth.models import User
 
 from approvals.models import ApprovalRequest
-from tests.conftest import ROOT
+from tests.commanding import Terminal
 
 _SENTENCE = re.compile(r"(approved|rejected|expired|cancelled) by (\S+) on \d{4}-\d\d-\d\d at \d\d:\d\d UTC")
 #: A terminal is nearer to the database than a browser. This head start lets every surface win some rounds.
@@ -104,50 +102,27 @@ class InTheAdmin:
 
 
 class AtATerminal:
-    """`approvals approve KEY` in a process that has started already; `as_json` prints the one object."""
+    """`approvals approve KEY` in a terminal that is ready; `as_json` prints the one object."""
 
-    def __init__(self, env: dict[str, str], user: User, *, as_json: bool) -> None:
-        self._who, self._as_json = user.username, as_json
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.races.commanding"],
-            env=env,
-            cwd=ROOT,
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._in, self._out = self._process.stdin, self._process.stdout
-
-    def _line(self, text: str) -> None:
-        self._in.write(text + "\n")
-        self._in.flush()
+    def __init__(self, terminal: Terminal, user: User, *, as_json: bool) -> None:
+        self._terminal, self._who, self._as_json = terminal, user.username, as_json
 
     def get_ready(self, request: ApprovalRequest, approved: bool) -> None:
         self._asked = verdict(approved)
         words = ["approvals", "approve" if approved else "reject", str(request.key), "--as", self._who]
-        self._line(json.dumps([*words, "--reason", self._who, *(["--json"] if self._as_json else [])]))
-        assert self._out.readline() == "ready\n"
+        self._terminal.type(*words, "--reason", self._who, *(["--json"] if self._as_json else []))
 
     def press(self) -> Told:
         time.sleep(random.uniform(0, _HEAD_START))
-        self._line("go")
-        told = json.loads(self._out.readline())
+        said = self._terminal.enter()
         facts = {"surface": "cli", "who": self._who, "asked": self._asked}
-        if told["code"] == 0:
+        if said.code == 0:
             return Told(won=True, **facts)
-        assert told["code"] == 2, told
+        assert said.code == 2, said
         if self._as_json:
-            body = json.loads(told["out"])
+            body = json.loads(said.out)
             decision = body["decision"]
             return Told(won=False, outcome=decision["outcome"], by=decision["by"], code=body["code"], **facts)
-        found = _SENTENCE.search(told["err"])
-        assert found, told
+        found = _SENTENCE.search(said.err)
+        assert found, said
         return Told(won=False, outcome=found[1], by=found[2], code="2", **facts)
-
-    def end(self) -> None:
-        """Let the process end."""
-        self._in.close()
-        self._process.wait(30)
-        self._out.close()

@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 
 from approvals.models import ApprovalRequest, AuditEntry, RequestStatus
 from statestore.models import StateRecord
+from tests.commanding import Terminal
 from tests.conftest import People, Processes
 from tests.counts import count
 from tests.fakes_tools import FakeTools
@@ -31,17 +32,22 @@ ROUNDS = count(4, 50)
 
 
 @contextmanager
-def callers(served: Served, eight: list[User], env: dict[str, str]) -> Iterator[list[Caller]]:
+def callers(served: Served, eight: list[User], env: dict[str, str], logs: Path) -> Iterator[list[Caller]]:
     """Three over REST, three in the admin, two at a terminal."""
     with ExitStack() as stack:
         clients = [stack.enter_context(served.as_token(user)) for user in eight[:3]]
         browsers = [stack.enter_context(served.as_session(user)) for user in eight[3:6]]
-        terminals = [AtATerminal(env, eight[6], as_json=True), AtATerminal(env, eight[7], as_json=False)]
+        terminals = [Terminal(env, logs / f"terminal-{number}") for number in (1, 2)]
         for terminal in terminals:
             stack.callback(terminal.end)
+        typing = [
+            AtATerminal(terminals[0], eight[6], as_json=True),
+            AtATerminal(terminals[1], eight[7], as_json=False),
+        ]
         over_rest = [OverRest(client, user) for client, user in zip(clients, eight[:3], strict=True)]
         in_admin = [InTheAdmin(browser, user) for browser, user in zip(browsers, eight[3:6], strict=True)]
-        yield [*over_rest, *in_admin, *terminals]
+        yield [*over_rest, *in_admin, *typing]
+    assert [terminal.log.read_text() for terminal in terminals] == ["", ""]
 
 
 def press_together(pool: ThreadPoolExecutor, all_of_them: list[Caller]) -> list[Told]:
@@ -85,6 +91,7 @@ def check_round(run: Run, request: ApprovalRequest, told: list[Told]) -> Told:
 
 
 def test_eight_press_at_once_and_one_decision_is_made(
+    tmp_path: Path,
     folder: Path,
     spec: SpecFile,
     tools: FakeTools,
@@ -96,10 +103,9 @@ def test_eight_press_at_once_and_one_decision_is_made(
     served = Served(manage, folder, str(folder))
     wins: Counter[str] = Counter()
     told_how: Counter[str] = Counter()
-    env = manage.env
     with (
         served.as_token(people.requester) as requester,
-        callers(served, eight, env) as all_of_them,
+        callers(served, eight, manage.env, tmp_path) as all_of_them,
         ThreadPoolExecutor(8) as pool,
     ):
         for number in range(ROUNDS):

@@ -162,7 +162,7 @@ class WireClient:
             return f"{self.name} refused the key of the variable {self.key_name} ({status})."
         if 300 <= answer.status <= 399:
             return f"{self.name} at {self.base} answered with a redirect ({status}), which is not followed."
-        detail = _detail(answer.body)
+        detail = self._detail(answer.body)
         words = f"{self.name} refused the call of model {model} ({status})"
         if answer.status == 429:
             words = f"{self.name} has reached its limit for this key ({status})"
@@ -170,21 +170,24 @@ class WireClient:
             words = f"{self.name} has a failure of its own ({status})"
         return f"{words}: {detail}" if detail else f"{words}."
 
+    def _detail(self, body: bytes) -> str:
+        """The provider's own words about a failure, cut after the key was hidden: half a key is a leak as well."""
+        try:
+            said: Any = jsontext.loads(body.decode("utf-8"))
+        except ValueError:
+            return ""
+        error = said.get("error") if isinstance(said, dict) else None
+        text = error.get("message") if isinstance(error, dict) else error
+        if not isinstance(text, str):
+            return ""
+        shown = self._without_key(text)
+        return shown if len(shown) <= _DETAIL_LIMIT else shown[:_DETAIL_LIMIT] + "..."
+
     def _failed(self, error: str) -> ModelFailed:
-        return ModelFailed(error=redact(error, [self.key] if self.key else []))
+        return ModelFailed(error=self._without_key(error))
 
-
-def _detail(body: bytes) -> str:
-    """The provider's own words about a failure, cut."""
-    try:
-        said: Any = jsontext.loads(body.decode("utf-8"))
-    except ValueError:
-        return ""
-    error = said.get("error") if isinstance(said, dict) else None
-    text = error.get("message") if isinstance(error, dict) else error
-    if not isinstance(text, str):
-        return ""
-    return text if len(text) <= _DETAIL_LIMIT else text[:_DETAIL_LIMIT] + "..."
+    def _without_key(self, text: str) -> str:
+        return redact(text, [self.key] if self.key else [])
 
 
 @functools.cache

@@ -7,6 +7,7 @@ Connections are pooled within a process and never carried across a fork.
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import re
 import time
@@ -19,6 +20,9 @@ import httpcore2
 import httpx2
 
 from workflows.adapters.guard import AddressRefused, Deadline, DeadlineBackend, PrivateAddresses
+
+# At DEBUG it writes hosts and the headers of answers, which hold secrets that nobody could hide there.
+logging.getLogger("httpcore2").setLevel(logging.INFO)
 
 MIB: Final = 1024 * 1024
 USER_AGENT: Final = "kampong"

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from urllib.parse import quote, quote_plus
 
 from workflows.engine import forms
 
 MARK = "[REDACTED]"
-
-#: What percent-encoders leave alone besides letters, digits and `-._~`: nothing; in a URI's component; in a whole URL.
-_LEFT_ALONE = ("", "!'()*", "!#$&'()*+,/:;=?@[]~%")
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -23,11 +21,14 @@ def redact(text: str, secrets: Iterable[str]) -> str:
 
 
 def _occurrences(text: str, secrets: Iterable[str]) -> Iterator[tuple[int, int]]:
-    for spelling in {spelling for secret in secrets for spelling in _spellings(secret)}:
-        start = text.find(spelling)
-        while start >= 0:
-            yield start, start + len(spelling)
-            start = text.find(spelling, start + 1)
+    for secret in filter(None, secrets):
+        for spelling in _whole(secret):
+            start = text.find(spelling)
+            while start >= 0:
+                yield start, start + len(spelling)
+                start = text.find(spelling, start + 1)
+        for found in _mixed(secret).finditer(text):
+            yield found.span(1)
 
 
 def _replaced(text: str, occurrences: list[tuple[int, int]]) -> Iterator[str]:
@@ -40,17 +41,33 @@ def _replaced(text: str, occurrences: list[tuple[int, int]]) -> Iterator[str]:
     yield text[done:]
 
 
-def _spellings(secret: str) -> set[str]:
-    """As it is, percent-encoded, form-encoded, JSON-escaped; hex digits in either case."""
-    if not secret:
-        return set()
-    encoded = {quote(secret, safe=safe, errors="replace") for safe in _LEFT_ALONE}
-    encoded |= {quote_plus(secret, errors="replace"), forms.encoded(secret)}
-    escaped = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    escaped |= {text.replace("/", "\\/") for text in escaped}
-    return {secret} | escaped | encoded | {_lower_hex(form) for form in encoded}
+def _whole(secret: str) -> set[str]:
+    """As it is, percent-encoded, form-encoded, JSON-escaped."""
+    encoded = {quote(secret, safe="", errors="replace"), quote_plus(secret, errors="replace"), forms.encoded(secret)}
+    return {secret} | encoded | {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
 
 
-def _lower_hex(encoded: str) -> str:
-    first, *rest = encoded.split("%")
-    return "%".join([first, *(piece[:2].lower() + piece[2:] for piece in rest)])
+def _mixed(secret: str) -> re.Pattern[str]:
+    """Every character in whichever of its spellings: encoders differ in what they leave alone.
+
+    It looks ahead, so that occurrences which overlap are found as well. The groups are atomic: no secret, and no
+    answer from outside, can make the search slow.
+    """
+    return re.compile("(?=(" + "".join(f"(?>{'|'.join(_ways(character))})" for character in secret) + "))")
+
+
+def _ways(character: str) -> list[str]:
+    """Patterns of one character, the longest first."""
+    escaped = {json.dumps(character, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    percent = quote(character, safe="", errors="replace")
+    if percent == character:
+        percent = f"%{ord(character):02X}"
+    ways = {character, percent, *escaped}
+    ways |= {"+"} if character == " " else set()
+    ways |= {"\\/"} if character == "/" else set()
+    # Hex digits come in either case, everything else as it is.
+    return [_pattern(way, character) for way in sorted(ways, key=len, reverse=True)]
+
+
+def _pattern(way: str, character: str) -> str:
+    return re.escape(way) if way == character else f"(?i:{re.escape(way)})"

@@ -1,0 +1,265 @@
+"""Secrets planted wherever a spec or a caller may put one appear in no table, log, page, event, answer or output."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from django.contrib.auth.models import User
+
+from approvals.models import ApprovalRequest
+from approvals.tokens import create_token
+from tests.canary.planted import (
+    MARKS,
+    PAYMENTS,
+    SECRETS,
+    SPEC,
+    THOUGHTS,
+    TOOLS,
+    UNSENDABLE,
+    WEBHOOK_HEADERS,
+)
+from tests.canary.searching import Seen, crawl
+from tests.commanding import Terminal
+from tests.conftest import Processes
+from tests.fakes_models import FakeModels
+from tests.fakes_tools import FakeTools
+from tests.served import Served, until
+from tests.workbench import begin, work, write_spec
+from workflows.models import FINAL, Run, Status
+from workflows.runs import find_run, newest
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOTE = "a note that everybody may see"
+_CSRF = re.compile(r'name="(csrfmiddlewaretoken|digest)" value="([^"]*)"')
+
+
+class Journey:
+    """One person who may do everything, on every surface; all that is shown is kept."""
+
+    def __init__(self, served: Served, user: User, terminal: Terminal, seen: Seen) -> None:
+        self.served, self.user, self.seen, self._terminal = served, user, seen, terminal
+        self.token = create_token(user, "canary")
+        headers = {"Authorization": f"Bearer {self.token}"}
+        hooks = {"response": [seen.keep_answer]}
+        self.rest = httpx2.Client(base_url=served.url, headers=headers, timeout=60, event_hooks=hooks)
+        self.browser = served.as_session(user)
+        self.browser.event_hooks = hooks
+        self._streams: list[threading.Thread] = []
+
+    def end(self) -> None:
+        for stream in self._streams:
+            stream.join(60)
+        self.rest.close()
+        self.browser.close()
+
+    def start(self) -> Run:
+        """By a webhook whose sender puts credentials in its headers."""
+        body = {"invoice": 7, "note": NOTE}
+        answer = self.rest.post("/webhook/clerk", json=body, headers=dict(WEBHOOK_HEADERS))
+        assert answer.status_code == 201, answer.text
+        return find_run(answer.json()["id"])
+
+    def follow(self, run: Run) -> None:
+        """Keep what the run's event stream says until it ends."""
+
+        def read() -> None:
+            with self.rest.stream("GET", f"/runs/{run.uuid}/events") as stream:
+                self.seen.keep("events", "\n".join(stream.iter_lines()))
+
+        self._streams.append(threading.Thread(target=read))
+        self._streams[-1].start()
+
+    def failed(self, run: Run) -> Run:
+        """Wait for its failure, and look at it everywhere."""
+        until(lambda: newest(run).status in FINAL)
+        present = newest(run)
+        assert present.status == Status.FAILED, (present.status, present.error)
+        self.look(present)
+        return present
+
+    def look(self, run: Run) -> None:
+        self.follow(run)
+        for path in (f"/runs/{run.uuid}", f"/runs/{run.uuid}?own=1", "/runs", "/approvals", "/readyz"):
+            self.rest.get(path)
+        self.browser.get(f"/admin/workflows/run/{run.pk}/change/")
+        self.command("runs", "show", str(run.uuid), "--as", self.user.username)
+
+    def waits(self, run: Run) -> ApprovalRequest:
+        """Wait for its pause, and look at it everywhere."""
+        until(lambda: ApprovalRequest.objects.filter(run=newest(run)).exists())
+        request = ApprovalRequest.objects.get(run=newest(run))
+        self.look(newest(run))
+        shown = self.rest.get(f"/approvals/{request.key}")
+        assert "${PAY_TOKEN}" in shown.text, "the reference, not its value"
+        assert NOTE in shown.text
+        for words in (("list",), ("list", "--json"), ("show", str(request.key)), ("show", str(request.key), "--json")):
+            self.command("approvals", *words, "--as", self.user.username)
+        return request
+
+    def command(self, *words: str, code: int = 0) -> None:
+        said = self._terminal.run(*words)
+        self.seen.keep(f"command {words[0]} {words[1]}", f"{said.out}\n{said.err}")
+        assert said.code == code, said
+
+    def post(self, path: str, **fields: str) -> None:
+        """An admin form, as a browser fills it in."""
+        page = self.browser.get(path)
+        answer = self.browser.post(path, data=dict(_CSRF.findall(page.text)) | fields)
+        assert answer.status_code == 302, answer.text
+
+    def retry(self, run: Run, how: int) -> None:
+        """By REST, in the admin, at a terminal, in turn."""
+        reason = "the other side says it was not paid"
+        if how % 3 == 0:
+            answer = self.rest.post(f"/runs/{run.uuid}/retry", json={"reason": reason})
+            assert answer.status_code == 200, answer.text
+        elif how % 3 == 1:
+            self.post(f"/admin/workflows/run/{run.pk}/act/retry/", reason=reason)
+        else:
+            words = ("runs", "retry", str(run.uuid), "--reason", reason, "--as", self.user.username)
+            self.command(*words, code=2 if how < len(PAYMENTS) - 2 else 0)
+
+
+@pytest.fixture
+def models() -> Iterator[FakeModels]:
+    with FakeModels({"think": list(THOUGHTS)}) as server:
+        yield server
+
+
+@pytest.fixture
+def tools() -> Iterator[FakeTools]:
+    with FakeTools(TOOLS) as server:
+        yield server
+
+
+@pytest.fixture
+def everybody(db: None, password_hash: str) -> User:
+    """A superuser."""
+    return User.objects.create(
+        username="lim", password=password_hash, is_staff=True, is_superuser=True, email="lim@example.org"
+    )
+
+
+@pytest.fixture
+def journey(
+    tmp_path: Path, models: FakeModels, tools: FakeTools, everybody: User, manage: Processes
+) -> Iterator[Journey]:
+    """A server and a terminal with the secrets in their environment, logging all they can."""
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    write_spec(folder, SPEC, url=tools.url)
+    manage.env |= SECRETS | {"KAMPONG_OPENAI_API_URL": models.openai_url, "LOG_LEVEL": "DEBUG"}
+    terminal = Terminal(manage.env, tmp_path / "terminal")
+    journey = Journey(Served(manage, tmp_path, str(folder)), everybody, terminal, Seen())
+    yield journey
+    journey.end()
+    terminal.end()
+
+
+def pay_at_last(journey: Journey) -> Run:
+    """The first run: a failed look, an approval in the admin, five failed payments, each retried, and the end."""
+    run = journey.start()
+    journey.follow(run)
+    journey.retry(journey.failed(run), 0)
+    request = journey.waits(run)
+    path = f"/admin/approvals/approvalrequest/{request.pk}/decide/"
+    journey.post(path, verdict="approve", reason="it is due")
+    for number in range(len(PAYMENTS) - 1):
+        journey.retry(journey.failed(run), number)
+    until(lambda: newest(run).status == Status.COMPLETED)
+    journey.look(newest(run))
+    journey.rest.post(f"/approvals/{request.key}/approve", json={"approved": True})
+    journey.browser.post(path, data={"verdict": "approve"})
+    return run
+
+
+def reject_by_command(journey: Journey) -> Run:
+    """The second run: a failed model, and no."""
+    run = journey.start()
+    journey.retry(journey.failed(run), 1)
+    request = journey.waits(run)
+    words = ("approvals", "reject", str(request.key), "--as", "lim", "--reason", "no", "--json")
+    journey.command(*words)
+    journey.command(*words, code=2)
+    journey.look(newest(run))
+    return run
+
+
+def sent(tools: FakeTools, models: FakeModels) -> None:
+    """The secrets really were where they belong; otherwise this test would find nothing, and mean nothing."""
+    pay = next(request for request in tools.requests if request.url.endswith("/pay"))
+    bearer = (pay.header("Authorization") or "").encode("latin-1").decode()
+    assert bearer == f"Bearer {SECRETS['PAY_TOKEN']}"
+    assert pay.json()["key"] == SECRETS["BODY_KEY"]
+    look = next(request for request in tools.requests if "/invoice" in request.url)
+    assert look.header("X-Api-Key") == SECRETS["HEADER_KEY"]
+    assert httpx2.URL(look.url).params["key"] == SECRETS["QUERY_KEY"]
+    assert models.requests[0].headers["authorization"] == f"Bearer {SECRETS['MODEL_KEY']}"
+    assert sum(request.url.endswith("/pay") for request in tools.requests) == len(PAYMENTS)
+
+
+def test_no_secret_is_anywhere_after_a_whole_journey(
+    journey: Journey, tmp_path: Path, tools: FakeTools, models: FakeModels
+) -> None:
+    seen, served = journey.seen, journey.served
+    runs = [pay_at_last(journey), reject_by_command(journey)]
+    spec = str(tmp_path / "specs" / "spec.yaml")
+    journey.command("run_spec", spec, "--input", NOTE, "--json", "--approve-all", code=2)
+    journey.command("runs", "list", "--as", "lim")
+    for words in (("audit", "verify"), ("sweep", "--verbosity=2"), ("recover", "--verbosity=2")):
+        journey.command(*words)
+    pages = crawl(journey.browser, "/admin/")
+    journey.end()
+    sent(tools, models)
+    assert tools.failures == models.failures == []
+    log = seen.keep("log of serve", served.said()) + seen.keep("log of commands", journey._terminal.log.read_text())
+    assert len(pages) > 20, pages
+    assert seen.keep_tables() > 1000
+    for surface in ("table workflows_run.input", "GET /admin/", "GET /approvals/", "command approvals"):
+        assert seen.places_of([NOTE], surface), f"the search finds nothing in {surface}"
+    assert seen.places_of(["a second thought"], "events")
+    assert seen.places_of(MARKS) == []
+    assert seen.places_of([journey.token]) == []
+    assert [str(key) for key in ApprovalRequest.objects.values_list("key", flat=True) if str(key) in log] == []
+    assert {newest(run).status for run in runs} == {Status.COMPLETED, Status.REJECTED}
+
+
+@pytest.mark.parametrize(
+    ("url", "header"),
+    [
+        ("http://127.0.0.1:9/", "Bearer ${{BROKEN_HEADER}}"),
+        ("http://${{HOST_PART}}.invalid/", "Bearer ${{PAY_TOKEN}}"),
+        ("http://${{HOST_PART}} {{/", "Bearer ${{PAY_TOKEN}}"),
+        ("http://127.0.0.1:${{HOST_PART}}/", "Bearer ${{PAY_TOKEN}}"),
+        ("http://${{HOST_PART}}@127.0.0.1:9/", "Bearer ${{PAY_TOKEN}}"),
+        ("${{URL_PART}}://127.0.0.1:9/", "Bearer ${{PAY_TOKEN}}"),
+        ("http://127.0.0.1:9/${{BROKEN_HEADER}}", "Bearer ${{PAY_TOKEN}}"),
+    ],
+)
+def test_a_call_that_cannot_be_made_tells_no_secret(
+    url: str,
+    header: str,
+    tmp_path: Path,
+    everybody: User,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    caplog.set_level("DEBUG")
+    for name, value in SECRETS.items():
+        monkeypatch.setenv(name, value)
+    text = UNSENDABLE.replace("{url}", url).replace("{header}", header)
+    run = begin(write_spec(tmp_path, text))
+    work()
+    run.refresh_from_db()
+    assert run.status == Status.FAILED, run.status
+    assert "broken" in run.error
+    seen = Seen()
+    seen.keep_tables()
+    seen.keep("log", caplog.text)
+    assert seen.places_of(MARKS) == []
