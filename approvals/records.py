@@ -8,7 +8,6 @@ from approvals.models import ApprovalRequest
 from statestore.models import StateRecord
 from statestore.store import StateStore
 from workflows import codec
-from workflows.engine import jsontext
 from workflows.engine.effects import Decision, Pause
 from workflows.models import Run
 
@@ -33,7 +32,7 @@ def peek(request: ApprovalRequest) -> Record | None:
         workspace=request.workspace, workflow=request.agent_id, key=store_key(request.key)
     )
     text = rows.values_list("value", flat=True).first()
-    return None if text is None else jsontext.loads(text)
+    return None if text is None else codec.load_record(text)
 
 
 def make(run: Run, pause: Pause) -> Record:
@@ -52,8 +51,8 @@ def make(run: Run, pause: Pause) -> Record:
         "digest": pause.digest,
         "action": pause.action,
         "input": run.input,
-        "trigger": jsontext.loads(run.trigger) if run.trigger else {},
-        "overrides": jsontext.loads(run.overrides) if run.overrides else {},
+        "trigger": codec.load_record(run.trigger) if run.trigger else {},
+        "overrides": codec.load_record(run.overrides) if run.overrides else {},
         **codec.outputs_json(pause.outputs),
         "reopens": 0,
     }

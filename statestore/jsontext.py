@@ -37,16 +37,19 @@ class _Refused(Exception):
         self.steps: list[str] = []
 
 
-def dumps(value: Json) -> str:
-    """The value as compact JSON text; raises NotJson with the path to what JSON or a database cannot keep."""
-    if _is_plain(value, 0):
+def dumps(value: Json, *, spare: int = 0) -> str:
+    """The value as compact JSON text; raises NotJson with the path to what JSON or a database cannot keep.
+
+    `spare` levels of nesting are not counted: those that a service's own record puts around the values it carries.
+    """
+    if _is_plain(value, -spare):
         text = _encode(value)
         # A NUL stands escaped in the text; so does the harmless text of an escaped NUL, which the slow way tells apart.
         if "\\u0000" not in text and (text.isascii() or not _SURROGATE.search(text)):
             return text
     parts: list[str] = []
     try:
-        _write(value, parts, 0)
+        _write(value, parts, -spare)
     except _Refused as refused:
         raise NotJson("$" + "".join(reversed(refused.steps)), refused.reason) from None
     return "".join(parts)

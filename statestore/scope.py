@@ -14,6 +14,8 @@ MAX_USER_BYTES = 1024 * 1024
 MAX_APPROVAL_BYTES = 8 * 1024 * 1024
 MAX_LIFETIME_SECONDS = 100 * 365 * 86400
 MAX_WORKSPACE, MAX_WORKFLOW = 100, 200
+#: A service's record may put so many levels around a value that is itself nested as deep as any may be.
+RECORD_LEVELS = 4
 
 
 class Scoped:
@@ -46,7 +48,7 @@ class Scoped:
 
 def encode(key: str, value: jsontext.Json) -> str:
     """The value's text, within the cap of the key's kind."""
-    text = jsontext.dumps(value)
+    text = jsontext.dumps(value, spare=RECORD_LEVELS if keys.kind_of(key) else 0)
     limit = MAX_APPROVAL_BYTES if key.startswith(keys.APPROVAL) else MAX_USER_BYTES
     # A character takes at most four bytes: the short ones need no counting.
     if len(text) * 4 > limit and (size := len(text.encode())) > limit:

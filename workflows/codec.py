@@ -12,6 +12,11 @@ from workflows.engine.values import NOTHING, Json, Outputs
 from workflows.models import Run
 
 
+def load_record(text: str) -> Any:
+    """A record of ours: the values that it carries may be nested as deep as any, whatever stands around them."""
+    return jsontext.loads(text, spare=jsontext.RECORD_LEVELS)
+
+
 def outputs_json(outputs: Outputs) -> dict[str, Json]:
     """`{"outputs": {step: value}, "without_output": [steps that completed without a value]}`, in step order."""
     return {
@@ -32,7 +37,7 @@ def dump_outputs(outputs: Outputs) -> str:
 
 
 def load_outputs(text: str) -> Outputs:
-    return outputs_from(jsontext.loads(text)) if text else {}
+    return outputs_from(load_record(text)) if text else {}
 
 
 def dump_decision(decision: Decision | None) -> str:
@@ -40,7 +45,7 @@ def dump_decision(decision: Decision | None) -> str:
 
 
 def load_decision(text: str) -> Decision | None:
-    return Decision(**jsontext.loads(text)) if text else None
+    return Decision(**load_record(text)) if text else None
 
 
 def trigger_json(trigger: Trigger) -> dict[str, Json]:
@@ -60,8 +65,8 @@ def situation_of(run: Run) -> Situation:
     phase: Phase = "after" if run.phase == "after" else "before"
     return Situation(
         input=run.input,
-        trigger=trigger_from(jsontext.loads(run.trigger)) if run.trigger else Trigger(),
-        overrides=jsontext.loads(run.overrides) if run.overrides else {},
+        trigger=trigger_from(load_record(run.trigger)) if run.trigger else Trigger(),
+        overrides=load_record(run.overrides) if run.overrides else {},
         position=Position(step_index=run.step_index, phase=phase, outputs=load_outputs(run.outputs)),
         decision=load_decision(run.decision),
         replay=run.resumed_from_id is not None and run.last_event == 0,

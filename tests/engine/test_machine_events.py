@@ -16,6 +16,7 @@ from tests.engine.scripted import (
     an_approval,
     play,
 )
+from workflows.engine import jsontext
 from workflows.engine.effects import (
     ExpressionFailed,
     ModelFailed,
@@ -160,6 +161,13 @@ def test_a_pause_says_what_kind_it_is_and_only_a_tool_names_a_tool() -> None:
     assert "route" in pauses[1].reason
     assert "send" in pauses[2].reason
     assert pauses[2].outputs == {"review": {"approved": True}, "route": {"approved": True}}
+
+
+def test_a_guardrail_asks_about_an_output_that_is_nested_as_deep_as_any_may_be() -> None:
+    deep = jsontext.loads("[" * 200 + "]" * 200)
+    unsure = Script(models={"decide": [ModelGate(result=deep, confidence=0.5)]})
+    played = play(a_spec(GATE, guardrails=ESCALATE), script=unsure)
+    assert (played.line, played.pauses[0].action) == ("S C A", deep)
 
 
 def test_a_guardrail_pause_comes_after_its_step_and_names_both_numbers() -> None:

@@ -102,7 +102,7 @@ def _what_differs(stored: Decision, pause: Pause) -> str:
 def _check_showable(pause: Pause) -> None:
     """StepFailed when what a person would be shown cannot be kept (half a surrogate pair, NUL)."""
     try:
-        jsontext.check({"reason": pause.reason, "action": pause.action})
+        jsontext.check({"reason": pause.reason, "action": pause.action}, spare=1)
     except jsontext.NotJson as problem:
         raise StepFailed(f'Step "{pause.step}": a person cannot be asked about this action: {problem}') from problem
 

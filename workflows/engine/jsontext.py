@@ -16,6 +16,8 @@ from typing import Any
 from workflows.engine.values import NOTHING, Json
 
 MAX_NESTING = 200
+#: Levels that a stored record of ours may put around a value that is itself nested as deep as any may be.
+RECORD_LEVELS = 4
 #: Python refuses to turn longer integers into text or back.
 _MAX_INTEGER_BITS = 14_000
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -192,7 +194,7 @@ def _write_pretty(value: Json, write: Callable[[str], None], line: str) -> None:
 # In ----------------------------------------------------------------------------------------------------------
 
 
-def loads(text: str) -> Json:
+def loads(text: str, *, spare: int = 0) -> Json:
     """The value that a JSON text stands for; NotJson for everything that `check` refuses, and for what is no JSON."""
     try:
         value = _DECODER.decode(text)
@@ -205,7 +207,7 @@ def loads(text: str) -> Json:
     except ValueError as error:
         raise NotJson("", f"not JSON: {error}") from error
     if text.count("[") + text.count("{") > MAX_NESTING or _SUSPECT.search(text):
-        check(value)
+        check(value, spare=spare)
     return value
 
 
@@ -227,15 +229,16 @@ _DECODER = json.JSONDecoder(parse_constant=_constant, parse_float=_fraction)
 # Rules -------------------------------------------------------------------------------------------------------
 
 
-def check(value: Json) -> None:
+def check(value: Json, *, spare: int = 0) -> None:
     """Raise NotJson, naming the first place, unless the value may be stored.
 
-    That is: JSON types only, no NaN or infinity, no lone surrogate, no NUL, nested at most 200 deep.
+    That is: JSON types only, no NaN or infinity, no lone surrogate, no NUL, nested at most 200 deep. `spare` levels are
+    not counted: those that our own record puts around the values it carries.
     """
-    _check(value, [])
+    _check(value, [], MAX_NESTING + spare)
 
 
-def _check(value: Json, path: list[str | int]) -> None:
+def _check(value: Json, path: list[str | int], most: int) -> None:
     if isinstance(value, str):
         _check_text(value, path, "the text")
     elif isinstance(value, float):
@@ -245,7 +248,7 @@ def _check(value: Json, path: list[str | int]) -> None:
         if value.bit_length() > _MAX_INTEGER_BITS:
             raise NotJson(_shown(path), "the number is too large")
     elif isinstance(value, dict | list):
-        if len(path) >= MAX_NESTING:
+        if len(path) >= most:
             raise NotJson(_shown(path[:8]) + "...", f"nested deeper than {MAX_NESTING} levels")
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):
             if isinstance(value, dict):
@@ -253,7 +256,7 @@ def _check(value: Json, path: list[str | int]) -> None:
                     raise NotJson(_shown(path), f"a key is {_kind(key)}, not text")
                 _check_text(key, path, "a key")
             path.append(key)
-            _check(item, path)
+            _check(item, path, most)
             path.pop()
     elif value is not None:
         raise NotJson(_shown(path), f"{_kind(value)} is not a JSON value")
