@@ -117,7 +117,8 @@ def seal(limit: int = BATCH) -> int:
 
 
 def verify(workspace: str = WORKSPACE) -> Report:
-    """Recompute every hash and every link of one chain."""
+    """Recompute every hash and every link of one chain, also while a sealer adds to it."""
+    sealed_no, sealed_last = _head(workspace)
     number, previous, bad = 0, "", None
     chain = AuditEntry.objects.filter(workspace=workspace, seal_no__isnull=False).order_by("seal_no")
     for entry in chain.iterator():
@@ -126,15 +127,28 @@ def verify(workspace: str = WORKSPACE) -> Report:
         if bad is not None:
             break
         previous = entry.sealed_hash
-    head = AuditSeal.objects.filter(workspace=workspace).first()
-    if bad is None and head is not None and (head.last_no, head.last_hash) != (number, previous):
-        bad = f"the chain ends at entry {number}, but {head.last_no} were sealed: entries are missing at its end"
+        if number == sealed_no and previous != sealed_last:
+            bad = f"entry {number}: it is not the one that was sealed under this number"
+            break
+    if bad is None and number < sealed_no:
+        bad = f"the chain ends at entry {number}, but {sealed_no} were sealed: entries are missing at its end"
+    # Asked again: a sealer may have gone on since. Its entries and its mark are committed together.
+    if bad is None and number > (marked := _head(workspace)[0]):
+        bad = (
+            f"the chain ends at entry {number}, but only {marked} were sealed: entries were added, or the mark is gone"
+        )
     unsealed = AuditEntry.objects.filter(workspace=workspace, seal_no__isnull=True)
     if bad is None:
         wrong = next((entry for entry in unsealed.order_by("id").iterator() if own_hash(entry) != entry.own_hash), None)
         if wrong is not None:
             bad = f"unsealed entry with id {wrong.pk}: its content does not match its hash"
     return Report(workspace=workspace, sealed=number, unsealed=unsealed.count(), first_bad=bad)
+
+
+def _head(workspace: str) -> tuple[int, str]:
+    """Number and hash of the entry that was sealed last; nothing sealed: 0."""
+    found = AuditSeal.objects.filter(workspace=workspace).values_list("last_no", "last_hash").first()
+    return found or (0, "")
 
 
 def _fault(entry: AuditEntry, number: int, previous: str) -> str | None:

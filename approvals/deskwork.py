@@ -80,9 +80,9 @@ class ApprovalDesk:
         self._note("cancel", run, actor, reason, key=str(request.key), outcome="cancelled", digest=request.digest)
         return dict(record)
 
-    def note(self, act: str, run: Run, actor: Actor, reason: str) -> None:
+    def note(self, act: str, run: Run, actor: Actor, reason: str, successor: Run | None = None) -> None:
         """The audit entry of an act on a run."""
-        self._note(act, run, actor, reason)
+        self._note(act, run, actor, reason, successor=str(successor.uuid) if successor is not None else "")
 
     def _note(self, act: str, run: Run, actor: Actor, reason: str, **facts: Any) -> None:
         with transaction.atomic():

@@ -49,8 +49,11 @@ class Desk(Protocol):
     def on_cancel(self, run: Run, actor: Actor, reason: str) -> dict[str, Any] | None:
         """Claim the waiting run's record inside the canceller's transaction; its value, or None when it is gone."""
 
-    def note(self, act: str, run: Run, actor: Actor, reason: str) -> None:
-        """Write the audit entry of an act on a run (`cancel`, `retry`, `give_up`), inside the caller's transaction."""
+    def note(self, act: str, run: Run, actor: Actor, reason: str, successor: Run | None = None) -> None:
+        """Write the audit entry of an act on a run (`cancel`, `retry`, `give_up`), inside the caller's transaction.
+
+        `successor` is the run that goes on because of it.
+        """
 
 
 _desk: Desk | None = None

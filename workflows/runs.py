@@ -171,7 +171,7 @@ def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
         outputs = _before_step(run)
         leave(run, Status(run.status))
         successor = go_on(run, outputs=outputs, decision=codec.load_decision(run.decision))
-        desk().note("retry", run, actor, reason)
+        desk().note("retry", run, actor, reason, successor)
     return successor
 
 
