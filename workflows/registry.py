@@ -120,10 +120,7 @@ class Registry:
             if isinstance(file, BrokenFile):
                 refused.append(file)
             elif not SERVED_ID.fullmatch(file.agent_id):
-                rule = (
-                    "a served agent id is 1 to 100 letters, digits, '.', '_' or '-', and starts with a letter or digit"
-                )
-                refused.append(broken(path, f"agent id {file.agent_id!r} cannot be served: {rule}"))
+                refused.append(broken(path, f"agent id {file.agent_id!r} cannot be served: {SERVED_ID_RULE}"))
             else:
                 served[file.agent_id] = file
         self._owners.update({agent_id: file.path for agent_id, file in served.items()})
@@ -154,11 +151,17 @@ def present_hash(agent_id: str, source: str) -> str | None:
 def pinned(workspace: str, spec_hash: str) -> Spec:
     """The spec that runs with this hash execute, whatever the file says by now.
 
-    Raises SpecVersion.DoesNotExist for a hash no run started with, SpecBroken when this release reads it no longer.
+    Raises SpecVersion.DoesNotExist for a hash no run started with, SpecBroken when this release reads it no longer, or
+    when the stored text is not the one that the hash names.
     """
     version = SpecVersion.objects.get(workspace=workspace, hash=spec_hash)
     loaded = load(version.text)
     if loaded.spec is None:
         errors = "; ".join(str(error) for error in loaded.errors)
         raise SpecBroken(f"the stored spec {spec_hash[:12]} of agent {version.agent_id!r} no longer loads: {errors}")
+    if loaded.hash != spec_hash:
+        raise SpecBroken(
+            f"the stored spec {spec_hash[:12]} of agent {version.agent_id!r} was changed in the database: "
+            f"its text has the hash {loaded.hash[:12]}. Nothing is run; start a new run."
+        )
     return loaded.spec

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from tests.workbench import ASKING, begin, write_spec
+from tests.workbench import ASKING, begin, work, write_spec
 from workflows import specfiles
 from workflows.errors import AgentNotFound, SpecBroken
+from workflows.models import SpecVersion, Status
 from workflows.registry import Registry, SpecUnreadable, pinned, present_hash, read_spec, registry
 
 
@@ -198,6 +199,18 @@ def test_a_run_keeps_the_text_it_started_with(tmp_path: Path) -> None:
     file.path.write_text("version: [")
     pinned.cache_clear()
     assert pinned(run.workspace, run.spec_hash) == file.spec
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_stored_text_that_was_changed_is_not_run(tmp_path: Path) -> None:
+    run = begin(write_spec(tmp_path, ASKING))
+    version = SpecVersion.objects.get(hash=run.spec_hash)
+    SpecVersion.objects.filter(pk=version.pk).update(text=version.text.replace("Go on with", "Stop"))
+    pinned.cache_clear()
+    work()
+    run.refresh_from_db()
+    assert run.status == Status.FAILED
+    assert "was changed in the database" in run.error
 
 
 def test_many_threads_look_while_a_file_changes(tmp_path: Path, served: Registry) -> None:
