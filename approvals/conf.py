@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from statestore.conf import Setting, declare, read_seconds
+from statestore.conf import Setting, declare, read_lifetime
 
 declare(
     Setting(
         name="KAMPONG_APPROVAL_TTL",
         default=7 * 24 * 3600.0,
-        read=read_seconds,
+        read=read_lifetime,
         help="How long a pending approval can be decided, in seconds (7 days).",
     ),
     Setting(

@@ -42,14 +42,8 @@ class ActionChanged(Refusal):
         )
 
 
-class CannotHold(Refusal):
-    """The state of the paused run is over the limit of an approval record."""
-
-    code = "too_large"
-
-
 class Inconsistent(RuntimeError):
-    """Record, request and run disagree although they change together; nothing was changed. an operator must look."""
+    """Record, request and run disagree although they change together; nothing was changed. An operator must look."""
 
 
 def in_words(decision: dict[str, Any]) -> str:

@@ -102,6 +102,14 @@ def read_seconds(text: str) -> float:
     return number
 
 
+def read_lifetime(text: str) -> float:
+    """Seconds, more than zero and at most a hundred years: what a store takes as a time to live."""
+    seconds = read_seconds(text)
+    if not 0 < seconds <= 100 * 365 * 86400:
+        raise ValueError(f"{text!r} is not a lifetime; it is more than 0 seconds and at most 100 years")
+    return seconds
+
+
 def read_list(text: str) -> list[str]:
     """Parts between colons or commas, trimmed, empty ones dropped."""
     return [part.strip() for part in text.replace(",", ":").split(":") if part.strip()]

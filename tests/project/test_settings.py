@@ -32,6 +32,8 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
         ("KAMPONG_WORKERS", "many", "'many' is not a whole number of at least 1"),
         ("KAMPONG_LEASE_SECONDS", "soon", "'soon' is not a number of seconds"),
         ("KAMPONG_LEASE_SECONDS", "nan", "'nan' is not a number of seconds"),
+        ("KAMPONG_APPROVAL_TTL", "0", "'0' is not a lifetime"),
+        ("KAMPONG_APPROVAL_TTL", "4e9", "at most 100 years"),
         ("KAMPONG_PRODUCTION", "perhaps", "'perhaps' is not a yes or no"),
         ("DATABASE_URL", "mysql://somebody:hidden@db/kampong", "sqlite:///PATH or postgres://"),
         ("DATABASE_URL", "nonsense", "sqlite:///PATH or postgres://"),
