@@ -1,7 +1,9 @@
-"""Run the whole suite on SQLite and then on PostgreSQL, and end with one summary: `python -m tests.run [--prove]`.
+"""Run the suites on SQLite and on PostgreSQL, and end with one summary: `python -m tests.run [--prove]`.
 
-The second database runs even if the first one failed; the exit code is 0 only when both passed. `--prove` runs the
-full counts and writes `prove-report.md`. Everything else on the command line goes to pytest.
+Both databases run whatever becomes of the other; the exit code is 0 only when both passed. They run side by side, and
+PostgreSQL's output follows SQLite's; one after the other when proving, so that neither disturbs what the other
+measures, and with `--pdb`. Suites that touch no database run once, beside SQLite's. `--prove` runs the full counts and
+writes `prove-report.md`. Everything else on the command line goes to pytest.
 """
 
 from __future__ import annotations
@@ -19,24 +21,54 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "prove-report.md"
 DATABASES = ("sqlite", "postgres")
+#: These know no database (a test holds them to it), so one run says all.
+WITHOUT_DATABASE = ("tests/adapters", "tests/architecture", "tests/engine", "tests/spec")
 
 
-def run_on(database: str, *, prove: bool, arguments: list[str]) -> dict[str, Any]:
-    """Run pytest once in a process of its own and return what its plugin counted."""
-    print(f"\n=== tests on {database} ===", flush=True)
-    with tempfile.TemporaryDirectory(prefix="kampong-result-") as folder:
-        result_file = Path(folder) / "result.json"
-        environment = dict(os.environ, KAMPONG_TEST_DB=database, KAMPONG_TEST_RESULT=str(result_file))
+class Suite:
+    """One run of pytest in a process of its own; with `quiet`, its output is kept until `finish`."""
+
+    def __init__(self, database: str, *, prove: bool, arguments: list[str], quiet: bool = False) -> None:
+        self.database = database
+        self._folder = tempfile.TemporaryDirectory(prefix="kampong-result-")
+        self._result_file = Path(self._folder.name) / "result.json"
+        environment = dict(os.environ, KAMPONG_TEST_DB=database, KAMPONG_TEST_RESULT=str(self._result_file))
         command = [sys.executable, "-m", "pytest", *arguments]
+        if database != DATABASES[0]:
+            command += [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
         if prove:
             environment["KAMPONG_PROVE"] = "1"
             command.append("--timeout=1800")
-        finished = subprocess.run(command, cwd=ROOT, env=environment, check=False)
-        if result_file.exists():
-            result: dict[str, Any] = json.loads(result_file.read_text(encoding="utf-8"))
+        self._output = (Path(self._folder.name) / "output").open("w+", encoding="utf-8") if quiet else None
+        if not quiet:
+            print(f"\n=== tests on {database} ===", flush=True)
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=self._output, stderr=subprocess.STDOUT if quiet else None
+        )
+
+    def finish(self) -> dict[str, Any]:
+        """Wait for the end; what pytest's plugin counted."""
+        code = self._process.wait()
+        if self._output is not None:
+            self._output.seek(0)
+            print(f"\n=== tests on {self.database} ===\n{self._output.read()}", flush=True)
+            self._output.close()
+        if self._result_file.exists():
+            result: dict[str, Any] = json.loads(self._result_file.read_text(encoding="utf-8"))
         else:
             result = {"suites": {}, "facts": [], "skipped": {}, "seconds": 0.0, "server": "did not get to its end"}
-    return result | {"database": database, "exit": finished.returncode}
+        self._folder.cleanup()
+        return result | {"database": self.database, "exit": code}
+
+
+def run_all(*, prove: bool, arguments: list[str]) -> list[dict[str, Any]]:
+    """Every database's result."""
+    if prove or "--pdb" in arguments:
+        return [Suite(database, prove=prove, arguments=arguments).finish() for database in DATABASES]
+    suites = [
+        Suite(database, prove=prove, arguments=arguments, quiet=database != DATABASES[0]) for database in DATABASES
+    ]
+    return [suite.finish() for suite in suites]
 
 
 def total(result: dict[str, Any], outcome: str) -> int:
@@ -85,7 +117,7 @@ def report(results: list[dict[str, Any]]) -> str:
 def main(arguments: list[str]) -> int:
     prove = "--prove" in arguments
     rest = [argument for argument in arguments if argument != "--prove"]
-    results = [run_on(database, prove=prove, arguments=rest) for database in DATABASES]
+    results = run_all(prove=prove, arguments=rest)
     print("\n=== summary ===")
     print("\n".join(summary(results)))
     if prove:
