@@ -18,8 +18,10 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
 
 def _make_folder(folder: Path, purpose: str, setting: str) -> None:
+    """Make it for this user alone if it is not there: runs' inputs and outputs lie in it."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
     except OSError as error:
         raise ImproperlyConfigured(f"{folder} cannot be made for {purpose}: {error.strerror}. {setting}") from error
     if not os.access(folder, os.W_OK | os.X_OK):

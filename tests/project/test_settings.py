@@ -118,3 +118,8 @@ def test_an_empty_key_file_is_not_a_key(tmp_path: Path) -> None:
     (tmp_path / "secret_key").write_text("\n")
     with pytest.raises(ImproperlyConfigured, match="is empty"):
         environment.secret_key({}, tmp_path)
+
+
+def test_a_new_state_folder_is_closed_to_other_users(tmp_path: Path) -> None:
+    environment.database({}, tmp_path, tmp_path / "state")
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
