@@ -69,7 +69,9 @@ def database(environment: Mapping[str, str], base_dir: Path, state_dir: Path) ->
     engine = config.get("ENGINE", "")
     if engine == "django.db.backends.postgresql":
         # Under ASGI every request has a thread of its own: connections are kept in a pool, opened as they are needed.
-        pool = {"min_size": 0, "max_size": 32, "timeout": 5}
+        # One attempt at a time opens them, and waits longer after every failure: a short limit begins again, so that a
+        # database that was away for an hour is found again within seconds, not minutes.
+        pool = {"min_size": 0, "max_size": 32, "timeout": 5, "reconnect_timeout": 2}
         options = {"pool": pool} | config.get("OPTIONS", {})
         return config | {"CONN_MAX_AGE": 0, "CONN_HEALTH_CHECKS": True, "OPTIONS": options}
     if engine != "django.db.backends.sqlite3":

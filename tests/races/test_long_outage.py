@@ -1,0 +1,91 @@
+"""A database that was away for long: the pool of connections finds it again as soon as it is back."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg_pool
+import pytest
+from django.conf import settings
+
+from kampong import environment
+
+pytestmark = pytest.mark.only("postgres")
+
+#: By then a pool that doubles its waits has tried at 0, 1, 3 and 7 seconds, and would try again at 15.
+AWAY_SECONDS = 8.0
+
+
+def _real_database() -> socket.socket:
+    config = settings.DATABASES["default"]
+    host, port = config["HOST"] or "127.0.0.1", int(config["PORT"] or 5432)
+    if not host.startswith("/"):
+        return socket.create_connection((host, port))
+    there = socket.socket(socket.AF_UNIX)
+    there.connect(f"{host}/.s.PGSQL.{port}")
+    return there
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with closing(target):
+        while content := source.recv(65536):
+            target.sendall(content)
+
+
+@contextmanager
+def _reachable(listener: socket.socket) -> Iterator[None]:
+    """The database answers behind this socket."""
+
+    def relay() -> None:
+        while True:
+            try:
+                client, _ = listener.accept()
+            except OSError:
+                return  # the listener was closed: the test is over
+            server = _real_database()
+            for source, target in ((client, server), (server, client)):
+                threading.Thread(target=_pump, args=(source, target), daemon=True).start()
+
+    listener.listen()
+    thread = threading.Thread(target=relay, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        thread.join(5)
+
+
+def _connects(pool: psycopg_pool.ConnectionPool[Any]) -> bool:
+    try:
+        with pool.connection(timeout=0.3) as connection:
+            connection.execute("SELECT 1")
+    except psycopg_pool.PoolTimeout:
+        return False
+    return True
+
+
+def test_a_database_that_was_away_for_long_is_found_again_within_seconds(tmp_path: Path) -> None:
+    config = settings.DATABASES["default"]
+    ours = environment.database({"DATABASE_URL": "postgres://x@127.0.0.1/x"}, tmp_path, tmp_path)["OPTIONS"]["pool"]
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1)
+    port = listener.getsockname()[1]
+    listener.close()
+    to = {"host": "127.0.0.1", "port": port, "dbname": "postgres", "user": config["USER"]}
+    to |= {"password": config["PASSWORD"]} if config["PASSWORD"] else {}
+    with psycopg_pool.ConnectionPool(kwargs=to, open=True, **ours) as pool:
+        gone = time.monotonic()
+        while time.monotonic() - gone < AWAY_SECONDS:
+            assert not _connects(pool)
+        listener = socket.create_server(("127.0.0.1", port))
+        with _reachable(listener):
+            back = time.monotonic()
+            while not _connects(pool):
+                assert time.monotonic() - back < 4, "the pool still waits although the database is back"
