@@ -48,8 +48,9 @@ class Frame:
 def snapshot(run: Run) -> tuple[Run, Outputs]:
     """The run's row as it is now, with the outputs that belong to it.
 
-    Outputs are in the record while the run waits, and with its successor once it was resumed. Row and outputs are
-    written together, so the row's `last_event` bounds the events that these outputs can tell.
+    Outputs are in the record while the run waits, and with its successor once it was resumed (but for those that the
+    successor makes anew). Row and outputs are written together, so the row's `last_event` bounds the events that these
+    outputs can tell.
     """
     present = Run.objects.get(pk=run.pk)
     if present.status == Status.AWAITING:
@@ -62,8 +63,9 @@ def snapshot(run: Run) -> tuple[Run, Outputs]:
             logger.error("run %s waits and has no record; an operator must look", present.uuid)
             return present, {}
     if present.status == Status.RESUMED and present.resumed_as_id is not None:
-        _, outputs = snapshot(Run(pk=present.resumed_as_id))
-        return present, outputs
+        _, handed_on = snapshot(Run(pk=present.resumed_as_id))
+        # What a retry makes anew is not what this run made.
+        return present, handed_on | codec.load_outputs(present.outputs)
     return present, codec.load_outputs(present.outputs)
 
 

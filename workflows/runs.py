@@ -169,7 +169,8 @@ def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
         raise SpecChanged(recorded=run.spec_hash, present=present)
     with transaction.atomic():
         outputs = _before_step(run)
-        leave(run, Status(run.status))
+        left = {step: value for step, value in codec.load_outputs(run.outputs).items() if step not in outputs}
+        leave(run, Status(run.status), left=left)
         successor = go_on(run, outputs=outputs, decision=codec.load_decision(run.decision))
         desk().note("retry", run, actor, reason, successor)
     return successor

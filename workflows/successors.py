@@ -16,10 +16,17 @@ from workflows.models import Run, RunEvent, Status
 from workflows.tasks import enqueue
 
 
-def leave(run: Run, expected: Status) -> None:
-    """`expected -> resumed` by one filtered update; NotPossible when the run is no longer there."""
+def leave(run: Run, expected: Status, *, left: Outputs | None = None) -> None:
+    """`expected -> resumed` by one filtered update; NotPossible when the run is no longer there.
+
+    Outputs go with the successor. `left` are those that it does not take, because it makes them anew.
+    """
     moved = Run.objects.filter(pk=run.pk, status=expected).update(
-        status=Status.RESUMED, outputs="", ended_at=DbNow(), lease_owner="", lease_until=None
+        status=Status.RESUMED,
+        outputs=codec.dump_outputs(left or {}),
+        ended_at=DbNow(),
+        lease_owner="",
+        lease_until=None,
     )
     if moved != 1:
         present = Run.objects.values_list("status", flat=True).get(pk=run.pk)

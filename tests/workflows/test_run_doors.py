@@ -11,19 +11,26 @@ from django.db.models import F
 from approvals.models import AuditEntry
 from approvals.services import decide
 from tests.conftest import Clock, People
+from tests.fakes_models import FakeModels
 from tests.fakes_tools import FakeTools
-from tests.workbench import ASKING, PAYING, PAYING_ANSWERS, STARTER, acting, begin, to_pause, work, write_spec
+from tests.workbench import ASKING, HEAD, PAYING, PAYING_ANSWERS, STARTER, acting, begin, to_pause, work, write_spec
 from workflows.advance import claim
 from workflows.errors import Invalid, ModelUnavailable, NotPossible, RunNotFound, SpecChanged, TooLarge
 from workflows.journal import LeaseLost, RunJournal
 from workflows.models import Run, SpecVersion, Status
-from workflows.reading import run_state
+from workflows.reading import run_json, run_state
 from workflows.recovery import recover
 from workflows.registry import SpecFile
 from workflows.runs import cancel_run, find_run, give_up_run, newest, retry_run, start_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+#: A gate without a fallback: the step completes, and then the run fails.
+GUARDED = """\
+  guardrails: {{confidence_threshold: 0.8}}
+  workflow:
+    - {{step: judge, type: action, action: judge, confidence_gate: true}}
+"""
 FAILING_ONCE = PAYING_ANSWERS | {"POST /receipt": [{"status": 500, "text": "boom"}, {"json": {"ok": True}}]}
 
 
@@ -149,6 +156,21 @@ def test_a_retry_is_refused_under_a_changed_spec(failing: tuple[SpecFile, FakeTo
     spec.path.write_text(spec.text.replace("Pay what is due", "Pay"))
     with pytest.raises(SpecChanged):
         retry_run(newest(run), actor=acting(people.operator), reason="again")
+
+
+def test_a_retried_run_keeps_the_output_that_it_made_itself(tmp_path: Path, people: People) -> None:
+    answers = [{"result": {"n": 1}, "confidence": 0.5}, {"result": {"n": 2}, "confidence": 0.9}]
+    with FakeModels({"judge": answers}) as models:
+        text = HEAD.replace("test-model}}", 'test-model, base_url: "{url}"}}') + GUARDED
+        run = begin(write_spec(tmp_path, text, url=models.url))
+        work()
+        own = run_json(run, own=True)["state"]
+        assert own["trace"][0]["output"] == {"n": 1, "confidence": 0.5}
+        retry_run(run, actor=acting(people.operator), reason="ask the model again")
+        assert run_json(run, own=True)["state"] == own
+        work()
+    assert run_json(run, own=True)["state"] == own
+    assert run_state(run)["finalOutput"] == {"judge": {"n": 2, "confidence": 0.9}}
 
 
 def test_an_interrupted_run_is_given_up_as_failed(tmp_path: Path, people: People, clock: Clock) -> None:
