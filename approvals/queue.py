@@ -89,6 +89,7 @@ def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]
     if request is None or stored is None:
         raise ApprovalNotFound(key, decision_of(key, workspace))
     record = stored.value
+    records.check_format(record)
     verdict = policy.may_decide(request, actor)
     shown = summary(request) | {
         "message": record["reason"],

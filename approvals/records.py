@@ -9,7 +9,8 @@ from statestore.models import StateRecord
 from statestore.store import StateStore
 from workflows import codec
 from workflows.engine.effects import Decision, Pause
-from workflows.models import Run
+from workflows.errors import NotPossible
+from workflows.models import Run, Status
 
 FORMAT = 1
 KIND = "approval:"
@@ -33,6 +34,15 @@ def peek(request: ApprovalRequest) -> Record | None:
     )
     text = rows.values_list("value", flat=True).first()
     return None if text is None else codec.load_record(text)
+
+
+def check_format(record: Record) -> None:
+    """NotPossible for a record that a later version wrote: this one would not know what it decides."""
+    if record["format"] > FORMAT:
+        raise NotPossible(
+            "this approval was written by a later version of Kampong; decide it there. Nothing was changed.",
+            status=Status.AWAITING.value,
+        )
 
 
 def make(run: Run, pause: Pause) -> Record:

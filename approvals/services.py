@@ -123,6 +123,7 @@ def _checked_reason(reason: str | None) -> str:
 def _check(request: ApprovalRequest, record: Record, asked: _Asked, answers: Json, edits: Json) -> None:
     """Everything that can refuse, before anything is consumed: who, the spec, the action, the answers."""
     policy.need(policy.may_decide(request, asked.actor))
+    records.check_format(record)
     if asked.approved:
         present = registry.registry().present_hash(request.agent_id, request.run.source)
         if present != record["spec_hash"]:
