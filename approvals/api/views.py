@@ -84,7 +84,7 @@ class _Deciding(Endpoint):
     query = ("wait",)
     fields: ClassVar[dict[str, bodies.Field]] = {
         "approved": bodies.Field(problem=bodies.is_boolean, required=True),
-        "reason": bodies.Field(problem=bodies.is_text),
+        "reason": bodies.Field(problem=bodies.is_short_text),
         "answers": bodies.Field(problem=bodies.is_anything),
         "edits": bodies.Field(problem=bodies.is_anything),
         "digest": bodies.Field(problem=bodies.is_short_text),

@@ -167,4 +167,5 @@ def test_who_asks_comes_before_what_was_sent_and_that_before_what_is_allowed(cal
     check(callers.nobody.send(path, b"x" * (MIB + 1)), "not_authenticated")
     check(callers.stranger.send(path, b"x" * (MIB + 1)), "too_large")
     check(callers.stranger.send(path, b"[]"), "invalid")
+    check(callers.stranger.post(path, {"approved": True, "reason": "x" * 4001}), "invalid")
     check(callers.stranger.post(path, {"approved": True}), "not_allowed")
