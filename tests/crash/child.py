@@ -1,18 +1,22 @@
-"""One act in a process of its own, so that a test can kill or stop it: `advance RUN`, `decide KEY USER yes|no`."""
+"""Acts in processes of their own, so that a test can kill or stop them: `advance RUN`, `decide KEY USER yes|no`.
+
+One process loads Django and forks a child for each act: a new interpreter for each would take most of the suite's
+time. It reads requests, JSON lines, from stdin and answers each with one: `start` with the child's id, `poll` with how
+it ended (null while it runs, the negative signal if one ended it).
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from typing import Any
 
 import django
 
 
-def main(act: str, *words: str) -> int:
-    """Do the act; a refusal prints its code and exits 2."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
-    django.setup()
-
+def act(name: str, *words: str) -> int:
+    """Do it; a refusal is exit code 2."""
     from django.contrib.auth.models import User
 
     from approvals.actors import actor_for_user
@@ -21,7 +25,7 @@ def main(act: str, *words: str) -> int:
     from workflows.errors import Refusal
 
     try:
-        if act == "advance":
+        if name == "advance":
             advance("default", words[0])
         else:
             actor = actor_for_user(User.objects.get(username=words[1]), "cli")
@@ -31,5 +35,58 @@ def main(act: str, *words: str) -> int:
     return 0
 
 
+def born(request: dict[str, Any]) -> int:
+    """The child's whole life, under the environment and with the output that the request names."""
+    from django.conf import settings
+    from django.db import connections
+
+    from statestore.conf import from_environment
+
+    output = os.open(request["output"], os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.environ.update(request["env"])
+    for name, value in from_environment(os.environ).items():
+        setattr(settings, name, value)
+    try:
+        return act(*request["words"])
+    finally:
+        connections.close_all()
+
+
+def start(request: dict[str, Any]) -> int:
+    """Fork; the child's id."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        code = born(request)
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        raise
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def poll(pid: int) -> int | None:
+    """How the child ended; None while it lives."""
+    ended, status = os.waitpid(pid, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if ended else None
+
+
+def main() -> None:
+    """Until stdin ends."""
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
+    django.setup()
+    import workflows.advance  # noqa: F401  (before the first fork, so that no child has to)
+
+    for line in sys.stdin:
+        request = json.loads(line)
+        answer = start(request) if request["do"] == "start" else poll(request["pid"])
+        print(json.dumps(answer), flush=True)  # noqa: T201  (the parent reads it)
+
+
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    main()

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import database_url
+from tests.crash.nursery import Born, Nursery
 from tests.fakes_tools import FakeTools
 from tests.workbench import PAYING, PAYING_ANSWERS, write_spec
 from workflows.registry import SpecFile
 
-Child = Callable[..., subprocess.Popen[str]]
+Child = Callable[..., Born]
 
 
 @pytest.fixture
@@ -33,29 +32,30 @@ def spec(tmp_path: Path, tools: FakeTools) -> SpecFile:
     return write_spec(tmp_path, PAYING, url=tools.url)
 
 
-@pytest.fixture
-def child(process_env: dict[str, str]) -> Iterator[Child]:
-    """`child("advance", run, faults="run.called=kill")`: a process on this test's database."""
-    started: list[subprocess.Popen[str]] = []
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory: pytest.TempPathFactory, django_db_setup: None) -> Iterator[Nursery]:
+    """One process that has Django loaded, on the test database."""
+    nursery = Nursery(dict(os.environ, DATABASE_URL=database_url()), tmp_path_factory.mktemp("nursery"))
+    yield nursery
+    nursery.close()
 
-    def start(*words: str, faults: str = "", **settings: str) -> subprocess.Popen[str]:
-        env = process_env | {"KAMPONG_FAULTS": faults, "PAY_TOKEN": "tok-canary"} | settings
-        command = [sys.executable, "-m", "tests.crash.child", *words]
-        process = subprocess.Popen(
-            command, env=env, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        started.append(process)
-        return process
+
+@pytest.fixture
+def child(nursery: Nursery, transactional_db: None) -> Iterator[Child]:
+    """`child("advance", run, faults="run.called=kill")`: a process on this test's database."""
+    started: list[Born] = []
+
+    def start(*words: str, faults: str = "", **settings: str) -> Born:
+        env = {"KAMPONG_FAULTS": faults, "PAY_TOKEN": "tok-canary"} | settings
+        started.append(nursery.start(words, env))
+        return started[-1]
 
     yield start
     for process in started:
-        if process.poll() is None:
-            os.kill(process.pid, signal.SIGCONT)
-            process.kill()
-        process.communicate(timeout=30)
+        process.end()
 
 
-def dies(process: subprocess.Popen[str]) -> None:
+def dies(process: Born) -> None:
     """It was killed where it was told, not before and not after."""
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, (process.returncode, out, err)
+    said = process.wait()
+    assert process.returncode == -signal.SIGKILL, (process.returncode, said)

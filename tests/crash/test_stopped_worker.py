@@ -57,7 +57,7 @@ def test_it_meets_the_fence(
     requests, events = len(tools.requests), RunEvent.objects.count()
     rows = list(Run.objects.order_by("id").values("status", "lease_token", "last_event", "outputs"))
     os.kill(sleeper.pid, signal.SIGCONT)
-    _, err = sleeper.communicate(timeout=30)
-    assert sleeper.returncode == 0, err
+    said = sleeper.wait()
+    assert sleeper.returncode == 0, said
     assert (len(tools.requests), RunEvent.objects.count()) == (requests, events)
     assert list(Run.objects.order_by("id").values("status", "lease_token", "last_event", "outputs")) == rows
