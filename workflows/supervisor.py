@@ -46,6 +46,7 @@ class Loop(threading.Thread):
     def _one_turn(self) -> float | None:
         """The wait that the turn asked for; None after an error."""
         try:
+            _look_for_the_file_again()
             return self._turn()
         except (DatabaseError, InterfaceError) as error:
             # Locked, restarted, out of connections: it happens, and it passes.
@@ -55,6 +56,13 @@ class Loop(threading.Thread):
             logger.exception("%s: unexpected error; starting again", self.name)
         drop_dead_connections()
         return None
+
+
+def _look_for_the_file_again() -> None:
+    """A SQLite file may have been replaced (a backup restored): one kept open would be written to, unseen, for ever."""
+    for connection in connections.all(initialized_only=True):
+        if connection.vendor == "sqlite":
+            connection.close_if_unusable_or_obsolete()
 
 
 def drop_dead_connections() -> None:

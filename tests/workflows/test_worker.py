@@ -101,6 +101,7 @@ def test_a_dropped_connection_is_replaced(loops: Callable[..., Loop]) -> None:
         return 0.01
 
     def cut_off() -> None:
+        connection.ensure_connection()
         if connection.vendor == "postgresql":
             with psycopg.connect(**connection.get_connection_params() | {"cursor_factory": None}) as other:
                 other.execute("SELECT pg_terminate_backend(%s)", [connection.connection.info.backend_pid])
