@@ -88,7 +88,7 @@ def test_postgres_keeps_its_options_and_a_checked_connection(tmp_path: Path) -> 
     assert (found["HOST"], found["PORT"], found["NAME"]) == ("db.example.org", 5433, "kampong")
     assert found["OPTIONS"]["sslmode"] == "require"
     assert found["OPTIONS"]["pool"]["min_size"] == 0, "a command opens no connection that it does not use"
-    assert found["CONN_HEALTH_CHECKS"] is True
+    assert found["ENGINE"] == "statestore.postgres", "which tries a connection before it hands it out"
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -13,10 +13,14 @@ from typing import Any
 import psycopg_pool
 import pytest
 from django.conf import settings
+from django.db import connection
 
 from kampong import environment
+from tests.conftest import database_url
+from tests.races.watching import end_connections
 
 pytestmark = pytest.mark.only("postgres")
+IDLE = 12
 
 #: By then a pool that doubles its waits has tried at 0, 1, 3 and 7 seconds, and would try again at 15.
 AWAY_SECONDS = 8.0
@@ -89,3 +93,26 @@ def test_a_database_that_was_away_for_long_is_found_again_within_seconds(tmp_pat
             back = time.monotonic()
             while not _connects(pool):
                 assert time.monotonic() - back < 4, "the pool still waits although the database is back"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_idle_connections_that_a_restart_ended_hold_nobody_up() -> None:
+    together = threading.Barrier(IDLE)
+
+    def use() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        together.wait(20)
+        connection.close()
+
+    users = [threading.Thread(target=use) for _ in range(IDLE)]
+    for user in users:
+        user.start()
+    for user in users:
+        user.join(30)
+    connection.close()
+    assert end_connections(database_url()) >= IDLE
+    began = time.monotonic()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    assert time.monotonic() - began < 2
