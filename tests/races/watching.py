@@ -13,22 +13,25 @@ from django.db import connection
 
 EVERY = 0.05
 _OLDEST = """
-    SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)
+    SELECT extract(epoch FROM clock_timestamp() - xact_start), pid || ' ' || state || ': ' || query
     FROM pg_stat_activity
     WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'
+    ORDER BY xact_start LIMIT 1
 """
 
 
 class Watch:
-    """`longest` is the age of the oldest transaction that was seen, in seconds."""
+    """`longest` is the age of the oldest transaction that was seen, in seconds; `who` had it open."""
 
     def __init__(self) -> None:
         self.longest = 0.0
+        self.who = ""
         self.looks = 0
         self._over = threading.Event()
 
-    def see(self, seconds: float) -> None:
-        self.longest = max(self.longest, seconds)
+    def see(self, seconds: float, who: str = "") -> None:
+        if seconds > self.longest:
+            self.longest, self.who = seconds, who
         self.looks += 1
 
     def end(self) -> None:
@@ -39,8 +42,10 @@ class Watch:
         with psycopg.connect(url, autocommit=True) as session:
             while not self._over.wait(EVERY):
                 row = session.execute(_OLDEST).fetchone()
-                assert row is not None
-                self.see(float(row[0]))
+                if row is None or row[0] is None:
+                    self.see(0.0)
+                else:
+                    self.see(float(row[0]), str(row[1]))
 
     def on_sqlite(self, path: str) -> None:
         """How long we wait for the lock that every writing transaction holds."""
