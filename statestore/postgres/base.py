@@ -9,20 +9,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import psycopg
 from django.db.backends.postgresql import base
-from psycopg_pool import ConnectionPool
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
     def get_new_connection(self, conn_params: dict[str, Any]) -> Any:
         connection = super().get_new_connection(conn_params)
-        pool: ConnectionPool[Any] | None = self.pool
+        pool: Any = self.pool
         if pool is None:
             return connection
         try:
-            ConnectionPool.check_connection(connection)
-        except psycopg.Error:
+            pool.check_connection(connection)
+        except self.Database.Error:
             pool.putconn(connection)
             pool.check()
             connection = super().get_new_connection(conn_params)
