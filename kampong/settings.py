@@ -63,6 +63,7 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "kampong.urls"
+LOGIN_REDIRECT_URL = "/admin/"  # where somebody lands whose `next` led away from this site
 APPEND_SLASH = False
 TEMPLATES: list[dict[str, Any]] = [
     {

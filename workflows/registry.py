@@ -37,7 +37,7 @@ SERVED_ID_RULE = "it is 1 to 100 letters, digits, '.', '_' or '-', and starts wi
 
 def read_spec(path: str | Path) -> SpecFile:
     """Read one file. Raises SpecUnreadable with located errors."""
-    file = SpecFiles().read(Path(path).absolute())
+    file = SpecFiles(pipes=True).read(Path(path).absolute())
     if isinstance(file, BrokenFile):
         raise SpecUnreadable(file.path, file.errors)
     return file

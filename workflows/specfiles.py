@@ -77,9 +77,13 @@ class _Listing:
 
 
 class SpecFiles:
-    """Remembers what each path held, by its stat signature. The caller keeps threads apart."""
+    """Remembers what each path held, by its stat signature. The caller keeps threads apart.
 
-    def __init__(self) -> None:
+    A pipe is read only where `pipes` says so: whoever reads one waits for its writer, and others for him.
+    """
+
+    def __init__(self, *, pipes: bool = False) -> None:
+        self._pipes = pipes
         self._readings: OrderedDict[Path, _Reading] = OrderedDict()
         self._listings: dict[Path, _Listing] = {}
 
@@ -99,7 +103,11 @@ class SpecFiles:
         if before is not None and before.signature is not None and before.signature == _signature_at(path):
             self._readings.move_to_end(path)
             return before.file
-        reading = _read(path, before.file.agent_id if before is not None else None)
+        last_id = before.file.agent_id if before is not None else None
+        if not self._pipes and path.is_fifo():
+            reading = _Reading(signature=None, file=broken(path, "cannot be read: it is a pipe", last_id))
+        else:
+            reading = _read(path, last_id)
         self._readings[path] = reading
         self._readings.move_to_end(path)
         if len(self._readings) > _REMEMBERED:

@@ -238,3 +238,17 @@ def test_many_threads_look_while_a_file_changes(tmp_path: Path, served: Registry
     assert errors == []
     assert seen <= names
     assert served.find("clerk").spec.agent.name == "Paying clerk"
+
+
+def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+    path = tmp_path / "clerk.yaml"
+    os.mkfifo(path)
+    found = Registry()
+    found.serve([path])
+    seen: list[object] = []
+    looking = threading.Thread(
+        target=lambda: seen.extend([found.present_hash("clerk", str(path)), found.broken()[0].message]), daemon=True
+    )
+    looking.start()
+    looking.join(10)
+    assert seen == [None, "cannot be read: it is a pipe"]

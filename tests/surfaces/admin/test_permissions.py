@@ -133,3 +133,9 @@ def test_a_form_of_another_site_decides_nothing(people: People, waiting: Waiting
     assert "This form is too old, or came from another site" in answer.content.decode()
     waiting[0].refresh_from_db()
     assert waiting[0].status == Status.AWAITING
+
+
+def test_a_login_whose_next_leads_away_lands_in_the_admin(people: People) -> None:
+    words = {"username": "approver", "password": people.password}
+    answer = Client().post("/admin/login/?next=//elsewhere.example/", {**words, "next": "//elsewhere.example/"})
+    assert (answer.status_code, answer.headers["Location"]) == (302, "/admin/")

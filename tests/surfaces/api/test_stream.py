@@ -240,3 +240,10 @@ def test_the_watched_runs_are_read_in_one_query_a_turn(
         work()
         assert one.next().id == f"{first.uuid}/1"
         assert two.next().id == f"{second.uuid}/1"
+
+
+def test_another_method_is_refused_in_the_one_shape(server: str, callers: Callers, clerk: SpecFile) -> None:
+    for method in ("POST", "PUT", "DELETE"):
+        answer = httpx2.request(method, address(server, begin(clerk)), headers=callers.requester.headers)
+        assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
+        assert answer.headers["Allow"] == "GET, HEAD"
