@@ -72,9 +72,6 @@ class ApprovalDesk:
         store = records.store_of(run.workspace, run.agent_id)
         record = store.claim(records.store_key(request.key))
         if record is ABSENT:
-            # Its time may be over and no sweep has come by: the canceller takes it all the same.
-            record = store.take_expired(records.store_key(request.key), ABSENT)
-        if record is ABSENT:
             return None
         close_request(request, RequestStatus.CANCELLED)
         self._note("cancel", run, actor, reason, key=str(request.key), outcome="cancelled", digest=request.digest)

@@ -41,6 +41,11 @@ def _expire(request: ApprovalRequest) -> bool:
     with transaction.atomic():
         record = store.take_expired(records.store_key(request.key), ABSENT)
         if record is ABSENT:
+            if (
+                records.peek(request) is None
+                and ApprovalRequest.objects.filter(pk=request.pk, status=RequestStatus.OPEN).exists()
+            ):
+                logger.error("request %s is open and overdue but has no record; an operator must look", request.pk)
             return False
         point("expire.claimed")
         close_request(request, RequestStatus.EXPIRED)

@@ -16,7 +16,6 @@ class RequestStatus(models.TextChoices):
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     WITHDRAWN = "withdrawn"
-    REOPENED = "reopened", "voided and asked again under a new key"
 
 
 class ApprovalRequest(models.Model):

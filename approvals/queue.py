@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import Q
+
 from approvals import audit, policy, records
 from approvals.errors import ApprovalNotFound
 from approvals.models import ApprovalRequest, RequestStatus
@@ -115,15 +117,12 @@ def is_key(text: str) -> bool:
 
 
 def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
-    """What became of a key: from the audit, or the expiry of a request that no sweep has closed yet.
-
-    The request is read first: a sweep that commits between the two reads is then found in the audit.
-    """
+    """What became of a key: its expiry, also when no sweep has closed it yet, or what the audit says."""
     if not is_key(key):
         return None  # no database is asked for what it could not even hold
-    found = ApprovalRequest.objects.filter(workspace=workspace, key=key, status=RequestStatus.OPEN)
-    overdue = found.filter(expires_at__lte=DbNow()).first()
-    known = audit.decision_of(key.lower(), workspace)
-    if known is not None or overdue is None:
-        return known
-    return {"outcome": "expired", "by": None, "at": rfc3339(overdue.expires_at), "surface": "system"}
+    ended = Q(status=RequestStatus.EXPIRED) | Q(status=RequestStatus.OPEN, expires_at__lte=DbNow())
+    expired = ApprovalRequest.objects.filter(ended, workspace=workspace, key=key).first()
+    if expired is not None:
+        # The same before and after the sweep that closes it.
+        return {"outcome": "expired", "by": None, "at": rfc3339(expired.expires_at), "surface": "system"}
+    return audit.decision_of(key.lower(), workspace)

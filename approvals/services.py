@@ -10,6 +10,7 @@ from django.db import transaction
 from approvals import audit, policy, records
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.policy import Verdict
 from approvals.queue import decision_of, is_key
 from approvals.records import Record
 from statestore.clock import now
@@ -17,6 +18,7 @@ from statestore.entries import ABSENT, Versioned
 from statestore.faults import point
 from workflows import codec, registry
 from workflows.actors import Actor
+from workflows.engine import jsontext
 from workflows.engine.gates import REJECTED
 from workflows.engine.values import Json
 from workflows.errors import Busy, Invalid, NothingPending, SpecChanged
@@ -144,17 +146,18 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
         if not store.bump(name, stored.version):
             return None
         # Read again inside: who may decide is a question of now.
-        policy.need(policy.may_decide(request, asked.actor))
+        verdict = policy.may_decide(request, asked.actor)
+        policy.need(verdict)
         record = store.claim(name, stored.version + 1)
         if record is ABSENT:
             # The row is locked by the bump above: only its expiry can have come between.
             transaction.set_rollback(True)
             return None
         point("decide.claimed")
-        return _settle(request, record, asked)
+        return _settle(request, record, asked, verdict)
 
 
-def _settle(request: ApprovalRequest, record: Record, asked: _Asked) -> Outcome:
+def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict) -> Outcome:
     """With the claim in hand: close the request, leave the old run, make the successor, write the proof."""
     moment = now()
     outcome = "approved" if asked.approved else "rejected"
@@ -189,7 +192,7 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked) -> Outcome:
         digest=record["digest"],
         digest_sent=asked.digest is not None,
         spec_hash=record["spec_hash"],
-        policy=request.policy,
+        policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule}),
     )
     told = {"outcome": outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Outcome(run=successor, decision=told)

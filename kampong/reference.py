@@ -28,6 +28,7 @@ STORE_CHECKS = {
     "statestore.E004": "Stored times are instants (`USE_TZ`).",
     "statestore.E005": "`KAMPONG_SQLITE_SYNCHRONOUS` is `FULL` or `NORMAL`.",
     "statestore.E006": "SQLite's times are in UTC.",
+    "statestore.E007": "A settings module names only settings that exist.",
     "statestore.E010": "The live SQLite connection keeps its journal in WAL mode.",
     "statestore.E011": "The live SQLite connection writes as safely as the setting says.",
     "statestore.E012": "The live SQLite connection waits for a lock for at least 5 s.",

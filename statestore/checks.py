@@ -6,6 +6,7 @@ Settings are checked on every start; the live connection with `check --database 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from django.conf import settings
@@ -13,7 +14,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from statestore.conf import value
+from statestore.conf import PREFIX, table, value
 
 ENGINE = "statestore.sqlite"
 SQLITE_ENGINES = {"django.db.backends.sqlite3", ENGINE}
@@ -57,7 +58,21 @@ def check_settings(app_configs: Any = None, **kwargs: Any) -> list[CheckMessage]
                 id="statestore.E005",
             )
         )
-    return found
+    return found + _unknown_settings()
+
+
+def _unknown_settings() -> list[CheckMessage]:
+    """A misspelt name in a settings module changes nothing, in silence."""
+    known = {row.name for row in table()}
+    return [
+        Error(
+            f"{name} is not a setting of Kampong.",
+            hint=f"Did you mean {near[0]}?" if (near := get_close_matches(name, known, n=1)) else "Remove it.",
+            id="statestore.E007",
+        )
+        for name in sorted(dir(settings))
+        if name.startswith(PREFIX) and name not in known
+    ]
 
 
 def _check_database(where: str, config: dict[str, Any]) -> list[CheckMessage]:

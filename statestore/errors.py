@@ -39,7 +39,3 @@ class TooLarge(StateStoreError):
         super().__init__(f"The value takes {size} bytes; at most {limit} can be kept here. Store a reference instead.")
         self.size = size
         self.limit = limit
-
-
-class DatabaseBusy(StateStoreError):
-    """Other writers held the database for too long; nothing was written and the same call may be made again."""

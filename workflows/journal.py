@@ -10,7 +10,7 @@ import logging
 import time
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 
@@ -34,6 +34,7 @@ from workflows.engine.events import (
 )
 from workflows.engine.values import Outputs
 from workflows.models import Attempt, Run, RunEvent, Status
+from workflows.pooling import give_connection_back
 
 logger = logging.getLogger("kampong.driver")
 
@@ -67,12 +68,6 @@ def event_row(run: Run, number: int, event: Event) -> RunEvent:
         payload=payload_of(event),
         at=now(),
     )
-
-
-def _give_connection_back() -> None:
-    """A call may take minutes: where connections are pooled, another worker can have this one meanwhile."""
-    if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
-        connection.close()
 
 
 class RunJournal:
@@ -143,7 +138,8 @@ class RunJournal:
             attempt.save(force_insert=True)
         self._open = attempt
         self._outcome = None
-        _give_connection_back()
+        # The call may take minutes: another worker can have the connection meanwhile.
+        give_connection_back()
         point("run.attempt_open")
 
     def closing(self, outcome: object) -> None:
@@ -172,14 +168,16 @@ class RunJournal:
         return None
 
     def interrupt(self, error: str) -> None:
-        """Something unforeseen happened: stop here, name the step, leave the rest to an operator."""
+        """Something unforeseen happened: stop here, name the step, leave the rest to an operator.
+
+        The attempt stays open unless its call came back: an open one says that its effect is not known.
+        """
         if self._step:
             error = f"interrupted at step {self._step}: {error}"
         event = Interrupted(step=self._step or None, error=error)
         self._events.append(event)
         with transaction.atomic():
             self._write(
-                keep_attempt_open=True,
                 status=Status.INTERRUPTED,
                 error=error,
                 ended_at=DbNow(),
@@ -211,7 +209,7 @@ class RunJournal:
             self._write(status=status, error=error, ended_at=DbNow(), lease_owner="", lease_until=None)
         point("run.finished")
 
-    def _write(self, *, keep_attempt_open: bool = False, **fields: Any) -> None:
+    def _write(self, **fields: Any) -> None:
         """One fenced update of the run, the buffered events, the attempt that ended; in the caller's transaction."""
         changes: dict[str, Any] = {
             "outputs": codec.dump_outputs(self._outputs),
@@ -233,6 +231,6 @@ class RunJournal:
             RunEvent.objects.bulk_create(rows)
             self._last_event += len(rows)
             self._events = []
-        if self._open is not None and self._outcome is not None and not keep_attempt_open:
+        if self._open is not None and self._outcome is not None:
             Attempt.objects.filter(pk=self._open.pk).update(ended_at=now(), outcome=self._outcome)
             self._open, self._outcome = None, None

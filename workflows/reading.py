@@ -13,6 +13,7 @@ from typing import Any
 
 from workflows import codec
 from workflows.desk import desk
+from workflows.draining import draining
 from workflows.engine import jsontext, state
 from workflows.engine.events import (
     AwaitingApproval,
@@ -28,6 +29,7 @@ from workflows.engine.events import (
 )
 from workflows.engine.values import NOTHING, Json, Outputs
 from workflows.models import FINAL, Run, RunEvent, Status
+from workflows.pooling import give_connection_back
 from workflows.runs import newest
 
 logger = logging.getLogger("kampong.runs")
@@ -52,21 +54,36 @@ def snapshot(run: Run) -> tuple[Run, Outputs]:
     successor makes anew). Row and outputs are written together, so the row's `last_event` bounds the events that these
     outputs can tell.
     """
-    present = Run.objects.get(pk=run.pk)
-    if present.status == Status.AWAITING:
-        stored = desk().outputs(present)
-        if stored is not None:
-            return present, codec.outputs_from(stored)
-        # Decided between the two reads. Still waiting would mean that record and row disagree.
-        present = Run.objects.get(pk=run.pk)
-        if present.status == Status.AWAITING:
-            logger.error("run %s waits and has no record; an operator must look", present.uuid)
-            return present, {}
-    if present.status == Status.RESUMED and present.resumed_as_id is not None:
-        _, handed_on = snapshot(Run(pk=present.resumed_as_id))
-        # What a retry makes anew is not what this run made.
-        return present, handed_on | codec.load_outputs(present.outputs)
-    return present, codec.load_outputs(present.outputs)
+    first = present = Run.objects.get(pk=run.pk)
+    kept: list[Outputs] = []
+    while True:
+        if present.status == Status.RESUMED and present.resumed_as_id is not None:
+            # What a retry makes anew is not what this run made: that stayed here.
+            kept.append(codec.load_outputs(present.outputs))
+            present = Run.objects.get(pk=present.resumed_as_id)
+            continue
+        held = _held_by(present)
+        if held is not None:
+            break
+        # Decided between the two reads.
+        present = Run.objects.get(pk=present.pk)
+        first = present if first.pk == present.pk else first
+    for own in reversed(kept):
+        held = held | own
+    return first, held
+
+
+def _held_by(run: Run) -> Outputs | None:
+    """The outputs that this run's row or record holds; None when it no longer waits as the row said."""
+    if run.status != Status.AWAITING:
+        return codec.load_outputs(run.outputs)
+    stored = desk().outputs(run)
+    if stored is not None:
+        return codec.outputs_from(stored)
+    if Run.objects.filter(pk=run.pk, status=Status.AWAITING).exists():
+        logger.error("run %s waits and has no record; an operator must look", run.uuid)
+        return {}
+    return None
 
 
 def event_of(row: RunEvent, outputs: Outputs) -> Event:
@@ -143,13 +160,16 @@ def run_json(run: Run, *, own: bool = False) -> dict[str, Any]:
 
 
 def wait_for(run: Run, seconds: float) -> Run:
-    """The chain's newest run once it waits or has ended, or after `seconds`. Holds no transaction meanwhile."""
-    deadline = time.monotonic() + seconds
-    pause = 0.01
+    """The chain's newest run once it waits or has ended, or after `seconds`; at once when this process drains.
+
+    Between two looks nothing is held: no transaction, and no connection that others could use.
+    """
+    deadline, pause = time.monotonic() + seconds, 0.01
     while True:
-        run = newest(run)
+        present = newest(run)
         left = deadline - time.monotonic()
-        if run.status in FINAL or run.status == Status.AWAITING or left <= 0:
-            return run
+        if present.status in FINAL or present.status == Status.AWAITING or left <= 0 or draining.is_set():
+            return present
+        give_connection_back()
         time.sleep(min(pause, left))
-        pause = min(pause * 1.5, 0.1)
+        pause = min(pause * 1.5, 0.2)

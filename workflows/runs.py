@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from statestore.clock import DbNow, now
-from statestore.store import StateStore
-from workflows import codec, registry
+from workflows import codec, idempotency, registry
 from workflows.actors import Actor
 from workflows.adapters.models import client_for
 from workflows.desk import desk
@@ -30,7 +28,6 @@ from workflows.successors import go_on, leave
 from workflows.tasks import enqueue
 
 INPUT_LIMIT = 1024 * 1024
-IDEMPOTENCY_SECONDS = 24 * 3600
 
 #: What an operator may do with a run in which status. Surfaces draw by it, the doors below refuse by it.
 ALLOWED_IN = {
@@ -61,7 +58,8 @@ def start_run(
 ) -> Started:
     """Register a run and queue it, in one transaction.
 
-    Raises Invalid (input or vars), TooLarge, ModelUnavailable; then nothing is written.
+    Raises Invalid (input, vars, or an idempotency key that was used for another request), TooLarge, ModelUnavailable;
+    then nothing is written.
     """
     _check_input(input)
     given = dict(overrides or {})
@@ -84,9 +82,9 @@ def start_run(
     )
     with transaction.atomic():
         if idempotency_key is not None:
-            earlier = _claim_idempotency(run, idempotency_key)
+            earlier = idempotency.claim(run, idempotency_key)
             if earlier is not None:
-                return Started(run=earlier, repeated=True)
+                return Started(run=find_run(earlier, workspace), repeated=True)
         _pin(spec_file, workspace)
         run.save(force_insert=True)
         enqueue(run)
@@ -141,7 +139,7 @@ def cancel_run(run: Run, *, actor: Actor, reason: str = "") -> Run:
         if run.status == Status.AWAITING:
             record = desk().on_cancel(run, actor, reason)
             if record is None:
-                raise NotPossible("the approval was decided meanwhile; look at the run again", status=run.status)
+                raise NotPossible("its approval was decided or expired meanwhile; look again", status=run.status)
             _end(run, Cancelled(error=error), outputs=codec.outputs_from(record))
         elif "cancel" in possible_acts(run):
             _end(run, Cancelled(error=error))
@@ -240,12 +238,3 @@ def _check_overrides(spec_file: SpecFile, overrides: Mapping[str, Json]) -> None
         jsontext.check(dict(overrides))
     except jsontext.NotJson as error:
         raise Invalid(f"vars: {error.reason}", [{"path": f"vars.{error.path}", "message": error.reason}]) from error
-
-
-def _claim_idempotency(run: Run, key: str) -> Run | None:
-    """Write key and run together; the earlier run when the key was used within a day."""
-    store = StateStore(run.workspace, run.agent_id, kinds=("hook:",))
-    name = "hook:" + hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()
-    if store.put_if_absent(name, {"run": str(run.uuid)}, ttl=IDEMPOTENCY_SECONDS):
-        return None
-    return find_run(store.get(name)["run"], run.workspace)

@@ -15,13 +15,15 @@ from approvals.admin.refusals import REFUSALS, Problem, problem_of
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.records import Record
 from approvals.services import REASON_LIMIT, Outcome
-from workflows import runs
+from workflows import beats, runs
 from workflows.actors import Actor
 from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.words import ago, clipped, data, visible
 from workflows.engine import jsontext
+from workflows.errors import Refusal
 from workflows.models import WORKSPACE, Run
-from workflows.registry import present_hash
+from workflows.needs import environment_of
+from workflows.registry import pinned, present_hash
 
 QUEUE = "admin:approvals_approvalrequest_changelist"
 DECIDE = "admin:approvals_approvalrequest_decide"
@@ -142,7 +144,19 @@ def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, An
         "recorded_hash": record["spec_hash"][:12],
         "present_hash": present[:12] if present else "",
         "previous": _previous(record, row),
+        "lacking": _lacking(row, record),
     }
+
+
+def _lacking(row: ApprovalRequest, record: Record) -> list[str]:
+    """Variables that the approved call reads and no living worker has: it would fail after the approval."""
+    if record["tool"] is None:
+        return []
+    try:
+        spec = pinned(row.workspace, row.spec_hash)
+    except Refusal:
+        return []  # a stored text that no longer loads is told by the run itself
+    return list(beats.lacking(environment_of(spec, record["tool"])))
 
 
 def _previous(record: Record, row: ApprovalRequest) -> dict[str, Any] | None:

@@ -98,7 +98,7 @@ def _found(filters: QueueFilter, status: str) -> QuerySet[ApprovalRequest]:
         unswept = Q(status=RequestStatus.OPEN, expires_at__lte=DbNow())
         found = found.filter(unswept | Q(status=RequestStatus.EXPIRED))
     elif status == "decided":
-        found = found.filter(status__in=[RequestStatus.DECIDED, RequestStatus.REOPENED])
+        found = found.filter(status=RequestStatus.DECIDED)
     elif status == "cancelled":
         found = found.filter(status__in=[RequestStatus.CANCELLED, RequestStatus.WITHDRAWN])
     if agent := filters.chosen("agent"):

@@ -132,7 +132,6 @@ _ENDINGS = {
     RequestStatus.EXPIRED: Badge(text="expired", tone="quiet"),
     RequestStatus.CANCELLED: Badge(text="cancelled", tone="quiet"),
     RequestStatus.WITHDRAWN: Badge(text="withdrawn", tone="quiet"),
-    RequestStatus.REOPENED: Badge(text="asked again", tone="quiet"),
 }
 
 

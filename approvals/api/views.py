@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from typing import Any, ClassVar
 
-from django.db import connection
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -16,9 +14,7 @@ from approvals.services import Outcome
 from workflows import reading, runs
 from workflows.api import bodies, paging
 from workflows.api.endpoint import Endpoint, answer
-from workflows.draining import draining
 from workflows.errors import Invalid, RunNotFound
-from workflows.models import FINAL, Run, Status
 
 WAIT_SECONDS = 5.0
 MOST_WAIT_SECONDS = 60.0
@@ -130,21 +126,5 @@ def _by_key(key: str, asked: dict[str, Any], unknown: RunNotFound) -> Outcome:
 
 def decided(outcome: Outcome, wait: float) -> Response:
     """The fresh run, when it has reached its next pause or end, or after `wait` seconds."""
-    settle(outcome.run, wait)
+    reading.wait_for(outcome.run, wait)
     return answer(**reading.run_json(outcome.run))
-
-
-def settle(run: Run, seconds: float) -> None:
-    """Wait until the chain's newest run waits or has ended, at most so long; a server that drains answers at once.
-
-    Between two looks nothing is held: no transaction, and no connection that others could use.
-    """
-    deadline, pause = time.monotonic() + seconds, 0.01
-    while (left := deadline - time.monotonic()) > 0 and not draining.is_set():
-        present = runs.newest(run)
-        if present.status in FINAL or present.status == Status.AWAITING:
-            return
-        if connection.settings_dict["OPTIONS"].get("pool") and not connection.in_atomic_block:
-            connection.close()
-        time.sleep(min(pause, left))
-        pause = min(pause * 1.5, 0.2)

@@ -108,7 +108,6 @@ class Migration(migrations.Migration):
                             ("expired", "Expired"),
                             ("cancelled", "Cancelled"),
                             ("withdrawn", "Withdrawn"),
-                            ("reopened", "voided and asked again under a new key"),
                         ],
                         default="open",
                         max_length=10,

@@ -136,7 +136,9 @@ def test_a_digest_that_is_not_the_stored_one_consumes_nothing(paying: Paying, pe
         decide(key, approved=True, digest="1:" + "0" * 64, actor=acting(people.approver))
     digest = ApprovalRequest.objects.get(key=key).digest
     decide(key, approved=True, digest=digest, actor=acting(people.approver))
-    assert AuditEntry.objects.get(act="decide").digest_sent
+    entry = AuditEntry.objects.get(act="decide")
+    assert entry.digest_sent
+    assert "approvals.decide" in entry.policy
     assert newest(run).status == Status.QUEUED
 
 

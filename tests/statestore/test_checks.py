@@ -40,6 +40,13 @@ def test_both_are_registered_with_django() -> None:
     assert {checks.check_settings, checks.check_connection} <= set(registry.get_checks())
 
 
+def test_a_misspelt_setting_is_caught(settings: Settings) -> None:
+    settings.KAMPONG_APPROVAL_TLL = 5
+    (found,) = checks.check_settings()
+    assert found.id == "statestore.E007"
+    assert "KAMPONG_APPROVAL_TTL" in str(found.hint)
+
+
 @pytest.mark.parametrize(
     ("change", "expected"),
     [

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.db.models import F
 
+from approvals.expiry import expire_due
 from approvals.models import AuditEntry
+from approvals.queue import decision_of
 from approvals.services import decide
 from tests.conftest import Clock, People
 from tests.fakes_models import FakeModels
@@ -18,7 +21,7 @@ from workflows.advance import claim
 from workflows.errors import Invalid, ModelUnavailable, NotPossible, RunNotFound, SpecChanged, TooLarge
 from workflows.journal import LeaseLost, RunJournal
 from workflows.models import Run, SpecVersion, Status
-from workflows.reading import run_json, run_state
+from workflows.reading import own_state, run_json, run_state
 from workflows.recovery import recover
 from workflows.registry import SpecFile
 from workflows.runs import cancel_run, find_run, give_up_run, newest, retry_run, start_run
@@ -73,6 +76,14 @@ def test_an_idempotency_key_starts_one_run_a_day(tmp_path: Path, clock: Clock) -
     assert (first.repeated, again.repeated, again.run.pk) == (False, True, first.run.pk)
     clock.advance(24 * 3600 + 1)
     assert not start_run(spec, input="a", actor=STARTER, idempotency_key="k").repeated
+
+
+def test_an_idempotency_key_of_another_request_is_refused(tmp_path: Path) -> None:
+    spec = write_spec(tmp_path, ASKING)
+    start_run(spec, input="a", actor=STARTER, idempotency_key="k")
+    with pytest.raises(Invalid, match="another request"):
+        start_run(spec, input="b", actor=STARTER, idempotency_key="k")
+    assert Run.objects.count() == 1
 
 
 def test_unknown_ids_are_not_found() -> None:
@@ -184,6 +195,31 @@ def test_an_interrupted_run_is_given_up_as_failed(tmp_path: Path, people: People
     assert state["status"] == "failed"
     assert "too old" in state["error"]
     assert AuditEntry.objects.get().act == "give_up"
+
+
+def test_a_long_chain_is_read_without_a_step_down_for_each_link(tmp_path: Path) -> None:
+    run = first = begin(write_spec(tmp_path, ASKING))
+    for _ in range(1200):
+        following = Run.objects.get(pk=run.pk)
+        following.pk, following.uuid, following.resumed_from_id = None, uuid.uuid4(), run.pk
+        following._state.adding = True
+        following.save()
+        Run.objects.filter(pk=run.pk).update(status=Status.RESUMED, resumed_as_id=following.pk)
+        run = following
+    assert own_state(first)["status"] == "running"
+
+
+def test_a_run_whose_approval_expired_is_not_cancelled_as_well(tmp_path: Path, people: People, clock: Clock) -> None:
+    run, key = to_pause(write_spec(tmp_path, ASKING))
+    clock.advance(8 * 24 * 3600)
+    with pytest.raises(NotPossible, match="expired"):
+        cancel_run(run, actor=acting(people.operator), reason="late")
+    before = decision_of(key)
+    assert expire_due() == 1
+    assert decision_of(key) == before
+    assert before is not None
+    assert before["outcome"] == "expired"
+    assert run_state(run)["status"] == "expired"
 
 
 def test_a_paused_run_keeps_its_approval_after_a_refused_retry(tmp_path: Path, people: People) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from django.db import InterfaceError, OperationalError
 
-from statestore.errors import DatabaseBusy
 from workflows.actors import Actor
 from workflows.api.errors import failure_of
 from workflows.errors import NotPossible, Refusal
@@ -17,7 +16,7 @@ from workflows.runs import cancel_run, give_up_run, newest, possible_acts, retry
 OPERATE = "workflows.operate_run"
 
 #: What a service may answer instead of doing it: a refusal, or a database that is busy or away.
-REFUSALS = (Refusal, DatabaseBusy, OperationalError, InterfaceError)
+REFUSALS = (Refusal, OperationalError, InterfaceError)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,6 @@ from django.http import Http404, HttpResponse
 from django.http.request import RawPostDataException, UnreadablePostError
 from rest_framework.exceptions import APIException, MethodNotAllowed, NotFound
 
-from statestore.errors import DatabaseBusy
 from workflows.engine import jsontext
 from workflows.errors import Refusal
 
@@ -85,7 +84,7 @@ def failure_of(error: BaseException) -> Failure:
     """The answer for anything that a view raised."""
     if isinstance(error, Refusal) and error.code in STATUS:
         return failure(error.code, error.message, error.extra)
-    if isinstance(error, DatabaseBusy | OperationalError | InterfaceError) and not _is_broken_schema(error):
+    if isinstance(error, OperationalError | InterfaceError) and not _is_broken_schema(error):
         # The text can name hosts and files: it belongs in the log.
         logger.warning("answered busy: %s: %s", type(error).__name__, str(error).strip())
         return failure("busy", "the database is busy or away; try again in a moment")

@@ -10,7 +10,6 @@ from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 
-from statestore.errors import DatabaseBusy
 from workflows.engine import jsontext
 from workflows.engine.values import Json
 from workflows.errors import Refusal
@@ -51,11 +50,6 @@ class AnsweringCommand(KampongCommand):
             if not options.get("json"):
                 raise
             self.answer(self.refused("database", database_message(error), {}))
-            return REFUSED
-        except DatabaseBusy as busy:
-            if not options.get("json"):
-                raise Stop(str(busy)) from busy
-            self.answer(self.refused("busy", str(busy), {}))
             return REFUSED
         except Stop as stop:
             if not options.get("json") or stop.returncode in (WRONG_USE, INTERRUPTED):

@@ -29,7 +29,6 @@ from django.db import (
     connections,
 )
 
-from statestore.errors import DatabaseBusy
 from workflows.errors import Refusal, SpecBroken
 from workflows.specfiles import SpecUnreadable
 
@@ -90,8 +89,6 @@ class KampongCommand(BaseCommand):
             raise Stop(refusal.message, code=code_of(refusal)) from refusal
         except (DatabaseError, InterfaceError) as error:
             raise Stop(database_message(error)) from error
-        except DatabaseBusy as busy:
-            raise Stop(str(busy)) from busy
         except KeyboardInterrupt:
             raise Stop("Interrupted.", code=INTERRUPTED) from None
         if code:

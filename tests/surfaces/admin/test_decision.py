@@ -18,6 +18,7 @@ from tests.fakes_tools import FakeTools
 from tests.surfaces.admin import scenes
 from tests.surfaces.admin.conftest import QUEUE, decide_url, run_url
 from tests.workbench import acting, key_of, to_pause, work
+from workflows import beats
 from workflows.models import Run, Status
 from workflows.registry import SpecFile
 from workflows.runs import cancel_run, newest
@@ -59,6 +60,16 @@ def test_a_summary_in_words_comes_before_the_table_and_that_before_raw_json(
     assert -1 not in places, said[places.index(-1)]
     assert places == sorted(places)
     assert "tok-canary" not in page
+
+
+def test_a_variable_that_no_worker_has_is_told_before_the_approval(
+    approver: Client, paying: SpecFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, key = to_pause(paying)
+    assert "No running worker has <code>PAY_TOKEN</code>" in approver.get(decide_url(key)).content.decode()
+    monkeypatch.setenv("PAY_TOKEN", "tok")
+    beats.beat()
+    assert "No running worker" not in approver.get(decide_url(key)).content.decode()
 
 
 def test_an_approval_step_shows_its_message_and_a_guardrail_the_answer(
@@ -142,7 +153,7 @@ def test_an_expired_and_a_cancelled_request_say_so_and_are_no_longer_offered(
         assert f"this request is over: {ending}" in refused.content.decode()
     assert "Nothing waits for a decision" in approver.get(QUEUE).content.decode()
     assert expiry.expire_due() == 1
-    assert "This request is over: expired by" in approver.get(decide_url(key)).content.decode()
+    assert "This request is over: expired on" in approver.get(decide_url(key)).content.decode()
 
 
 def test_a_changed_spec_is_said_before_and_after_pressing_and_reject_still_works(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.db import InterfaceError, OperationalError
 
-from statestore.errors import DatabaseBusy
 from tests.surfaces.api.conftest import Callers
 from tests.workbench import ASKING, begin, to_pause, work, write_spec
 from workflows import registry
@@ -80,9 +79,7 @@ def test_every_code_is_answered_in_the_one_shape(code: str) -> None:
     assert ("Retry-After" in answer.headers) == (code == "busy")
 
 
-@pytest.mark.parametrize(
-    "error", [OperationalError("database is locked"), InterfaceError("connection closed"), DatabaseBusy("busy")]
-)
+@pytest.mark.parametrize("error", [OperationalError("database is locked"), InterfaceError("connection closed")])
 def test_a_database_that_is_locked_or_away_is_busy_and_says_when_to_come_back(error: Exception) -> None:
     answer = failure_of(error)
     assert (answer.status, answer.body["code"], answer.headers["Retry-After"]) == (503, "busy", "1")
