@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, InterfaceError, connection
 from django.db.models import F
 from django.db.models.functions import Greatest
 
@@ -85,7 +85,7 @@ def _beat() -> None:
                     return
             try:
                 renew_now()
-            except DatabaseError:
+            except (DatabaseError, InterfaceError):
                 # The lease runs out by itself if this goes on; the driver asks before each call.
                 logger.warning("could not renew leases; trying again", exc_info=True)
                 connection.close()

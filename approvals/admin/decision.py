@@ -37,7 +37,8 @@ def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: 
     actor = actor_of(request)
     if request.method != "POST":
         return _page(site, request, row, actor)
-    verdict = request.POST.get("verdict", "")
+    given = request.POST.getlist("verdict")
+    verdict = given[0] if len(given) == 1 else ""  # a form that says both has decided nothing
     if verdict not in VERDICTS:
         unclear = Problem(sentence="Nothing was decided.", next_move="Press Approve or Reject.", status=400)
         return _page(site, request, row, actor, problem=unclear)

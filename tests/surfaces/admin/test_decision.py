@@ -193,6 +193,14 @@ def test_an_action_that_is_not_the_one_shown_is_shown_again_and_not_decided(appr
     assert run.status == Status.AWAITING
 
 
+def test_a_form_that_says_both_decides_nothing(approver: Client, waiting: Waiting) -> None:
+    _, key = waiting
+    digest = ApprovalRequest.objects.get(key=key).digest
+    answer = approver.post(decide_url(key), {"verdict": ["reject", "approve"], "digest": digest, "reason": ""})
+    assert answer.status_code == 400
+    assert ApprovalRequest.objects.get(key=key).status == "open"
+
+
 def test_no_verdict_and_too_long_a_reason_are_told_beside_the_form(approver: Client, waiting: Waiting) -> None:
     address = decide_url(waiting[1])
     for fields, said in (
