@@ -90,6 +90,13 @@ def check_round(run: Run, request: ApprovalRequest, told: list[Told]) -> Told:
     return winner
 
 
+def check_latecomer(manage: Processes, request: ApprovalRequest, winner: Told) -> None:
+    """Who comes after the race, by a command of its own, is told as well."""
+    late = manage.run("approvals", "approve", str(request.key), "--as", "approver")
+    assert (late.returncode, late.stdout) == (2, "")
+    assert f"{winner.asked} by {winner.who} on" in late.stderr
+
+
 def test_eight_press_at_once_and_one_decision_is_made(
     tmp_path: Path,
     folder: Path,
@@ -119,25 +126,9 @@ def test_eight_press_at_once_and_one_decision_is_made(
             assert calls_for(tools, before) == {"invoice": 1, **later}
             wins[f"{winner.surface} {winner.asked}"] += 1
             told_how.update(one.code for one in told if not one.won)
+    check_latecomer(manage, request, winner)
     assert served.trouble() == []
     assert tools.failures == []
     finals = RunEvent.objects.filter(type__in=["completed", "rejected"]).count()
     assert finals == ROUNDS == AuditEntry.objects.count()
     report(f"{ROUNDS} rounds of eight callers, one decision each; won by {dict(wins)}; losers were told {told_how}")
-
-
-def test_who_comes_after_the_race_by_a_command_of_its_own_is_told_as_well(
-    folder: Path, spec: SpecFile, people: People, manage: Processes
-) -> None:
-    served = Served(manage, folder, str(folder))
-    with served.as_token(people.requester) as requester, served.as_token(people.approver) as approver:
-        _, request = begin_over_rest(requester, 1)
-        answer = approver.post(f"/approvals/{request.key}/approve", json={"approved": False})
-        assert answer.status_code == 200
-        late = manage.run("approvals", "approve", str(request.key), "--as", "approver")
-        assert late.returncode == 2
-        assert "rejected by approver on" in late.stderr
-        assert late.stdout == ""
-        again = approver.post(f"/approvals/{request.key}/approve", json={"approved": True})
-        assert (again.status_code, again.json()["decision"]["outcome"]) == (404, "rejected")
-    assert served.trouble() == []
