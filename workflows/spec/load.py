@@ -8,6 +8,7 @@ from workflows.spec import build
 from workflows.spec.errors import Note, SpecError
 from workflows.spec.hashing import spec_hash
 from workflows.spec.model import Json, Spec
+from workflows.spec.notes import unknown_keys
 from workflows.spec.reader import Document, read
 from workflows.spec.shapes import Faults, kind_of
 from workflows.spec.source import Unreadable
@@ -55,7 +56,7 @@ def _check(document: Document) -> Loaded:
     cleaned = _staged(version, tree, faults)
     if faults.found:
         return _refused(document, faults)
-    notes = tuple(note for make in version.notes for note in make(cleaned))
+    notes = (*(note for make in version.notes for note in make(cleaned)), *unknown_keys(faults.dropped))
     return Loaded(spec=build.spec(cleaned), notes=tuple(_placed(note, document) for note in notes))
 
 
@@ -65,6 +66,7 @@ def _staged(version: Version, tree: dict[str, Json], faults: Faults) -> dict[str
     cleaned: dict[str, Json] = version.shape(tree, (), shape_faults)
     refused = {fault.path for fault in faults.found}
     faults.found += [fault for fault in shape_faults.found if fault.path not in refused]
+    faults.dropped += shape_faults.dropped
     if not faults.any_hard():
         for rule in version.rules:
             rule(cleaned, faults)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from difflib import get_close_matches
 
 from workflows.spec import patterns, rules
-from workflows.spec.errors import Note, dotted, listed
+from workflows.spec.errors import Note, clipped, dotted, listed
 from workflows.spec.expression_rules import texts
 from workflows.spec.model import Json
+from workflows.spec.shapes import Dropped
+
+#: More unknown keys than an author would read.
+_MOST_KEYS = 50
 
 
 def knowledge_base(tree: dict[str, Json]) -> Iterator[Note]:
@@ -44,3 +49,20 @@ def legacy_placeholders(tree: dict[str, Json]) -> Iterator[Note]:
             message=f"single-brace placeholders in {listed(map(dotted, found), most=1000)}; they keep working, and "
             '{{ expressions }} of version "1.1" replace them',
         )
+
+
+def unknown_keys(dropped: list[Dropped]) -> Iterator[Note]:
+    """A mistyped `requires_approval` must not pass in silence: nobody would be asked."""
+    if dropped:
+        yield Note(
+            code="unknown_keys",
+            path=dropped[0].path,
+            message=f"no such key, nothing reads it: {listed(map(_with_guess, dropped[:_MOST_KEYS]), most=_MOST_KEYS)}"
+            + (f" and {len(dropped) - _MOST_KEYS} more" if len(dropped) > _MOST_KEYS else ""),
+        )
+
+
+def _with_guess(key: Dropped) -> str:
+    name = clipped(str(key.path[-1]))
+    near = get_close_matches(name, key.known, n=1, cutoff=0.7)
+    return f"{name} (did you mean {near[0]}?)" if near else name

@@ -27,12 +27,20 @@ class Fault:
     hard: bool
 
 
+@dataclass(frozen=True, kw_only=True)
+class Dropped:
+    """An unknown key that an open mapping let pass, and the keys it knows."""
+
+    path: Path
+    known: tuple[str, ...]
+
+
 @dataclass(kw_only=True)
 class Faults:
-    """What was found so far. `dropped` are the unknown keys that an open mapping let pass."""
+    """What was found so far."""
 
     found: list[Fault] = field(default_factory=list)
-    dropped: list[Path] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
 
     def hard(self, path: Path, message: str) -> None:
         self.found.append(Fault(path=path, message=message, hard=True))
@@ -243,7 +251,7 @@ class Record:
         before = len(faults.found)
         unknown = [key for key in value if key not in self.keys]
         if not self.closed:
-            faults.dropped += [(*path, key) for key in unknown]
+            faults.dropped += [Dropped(path=(*path, key), known=tuple(self.keys)) for key in unknown]
         elif unknown:
             faults.hard(path, f"unknown key {listed(unknown)}; the keys here are {listed(self.keys)}")
         cleaned = {}
