@@ -30,6 +30,7 @@ from django.db import (
 )
 
 from workflows.errors import Refusal, SpecBroken
+from workflows.management.terminal import to_type
 from workflows.specfiles import SpecUnreadable
 
 DONE = 0
@@ -161,7 +162,7 @@ def database_message(error: Exception) -> str:
     text = str(error).strip().splitlines()
     reason = text[0] if text else type(error).__name__
     if _is_missing_table(error, reason):
-        return f"The database is not migrated ({reason}). Run: python manage.py migrate"
+        return f"The database is not migrated ({reason}). Run: {to_type('migrate')}"
     if "is locked" in reason:
         return f"The database is busy ({reason}). Try again."
     if isinstance(error, OperationalError | InterfaceError):

@@ -13,7 +13,7 @@ from workflows.advance import advance
 from workflows.beats import alive
 from workflows.management.acting import as_words
 from workflows.management.base import DONE, INTERRUPTED, REFUSED, WAITING, Stop
-from workflows.management.terminal import one_line, plain, pretty, time_left
+from workflows.management.terminal import one_line, plain, pretty, time_left, to_type
 from workflows.models import FINAL, Run, Status
 from workflows.reading import own_state, wait_for
 from workflows.runs import newest
@@ -72,7 +72,7 @@ def rest_of(run: Run, as_user: str | None = None) -> Rest:
     if run.status in FINAL:
         words = plain(f"Run {run.uuid} {run.status}: {run.error or 'no reason was given'}")
         return Rest(code=REFUSED, state=state, complaint=words)
-    words = f"Run {run.uuid} is still running. Look again with: python manage.py runs show {run.uuid}"
+    words = f"Run {run.uuid} is still running. Look again with: {to_type(f'runs show {run.uuid}')}"
     return Rest(code=DONE, state=state, lines=[words])
 
 
@@ -85,6 +85,6 @@ def _waits(run: Run, pending: dict[str, Any] | None, who: str) -> list[str]:
         f"Run {run.uuid} waits for approval.",
         f'  step "{one_line(pending["step"])}", {pending["kind"]}: {one_line(pending["reason"])}',
         f"  key {key}, {left} left (until {pending['expiresAt']})",
-        f"Look:   python manage.py approvals show {key}{who}",
-        f"Decide: python manage.py approvals approve {key}{who}   (or reject, with --reason)",
+        f"Look:   {to_type(f'approvals show {key}{who}')}",
+        f"Decide: {to_type(f'approvals approve {key}{who}')}   (or reject, with --reason)",
     ]

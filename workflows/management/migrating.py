@@ -12,6 +12,7 @@ from django.db import connection
 from django.db.migrations.executor import MigrationExecutor
 
 from workflows.management.base import Stop
+from workflows.management.terminal import to_type
 
 # Any number that no other program locks in this database.
 _ADVISORY_LOCK = 0x6B616D70
@@ -29,7 +30,7 @@ def require_migrated() -> None:
     missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
     if missing:
         names = ", ".join(f"{migration.app_label}.{migration.name}" for migration, _ in missing[:3])
-        raise Stop(f"The database is not migrated ({len(missing)} missing: {names}). Run: python manage.py migrate")
+        raise Stop(f"The database is not migrated ({len(missing)} missing: {names}). Run: {to_type('migrate')}")
 
 
 @contextmanager

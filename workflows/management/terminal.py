@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from pathlib import Path
 
 from workflows.engine import jsontext
 from workflows.engine.values import Json
@@ -35,6 +39,14 @@ def quoted(text: str) -> str:
 def pretty(value: Json) -> str:
     """A value as indented JSON, safe to print."""
     return plain(jsontext.dumps_pretty(value))
+
+
+def to_type(command: str) -> str:
+    """A command of ours as it can be pasted here: with the Python that runs now, which need not be on the path."""
+    script = Path(sys.argv[0])
+    words = [Path(sys.executable), script if script.name == "manage.py" else Path("manage.py")]
+    shown = [os.path.relpath(word) if word.is_relative_to(Path.cwd()) else str(word) for word in words]
+    return f"{shlex.join(shown)} {command}"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

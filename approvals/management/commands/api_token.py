@@ -12,7 +12,7 @@ from approvals.tokens import create_token
 from workflows.engine import jsontext
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import DONE, Stop, UsageError
-from workflows.management.terminal import plain
+from workflows.management.terminal import plain, to_type
 
 
 class Command(AnsweringCommand):
@@ -27,7 +27,7 @@ class Command(AnsweringCommand):
         users = get_user_model()
         user = users.objects.filter(**{users.USERNAME_FIELD: options["user"]}).first()
         if user is None:
-            raise Stop(plain(f"there is no user {options['user']!r}; python manage.py createsuperuser makes one"))
+            raise Stop(plain(f"there is no user {options['user']!r}; {to_type('createsuperuser')} makes one"))
         if not user.is_active:
             raise Stop(plain(f"the user {options['user']!r} is deactivated; a token of theirs would be refused"))
         self.show(create_token(user, options["name"]))

@@ -17,7 +17,7 @@ from workflows.management.acting import add_as, as_words
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import DONE
 from workflows.management.following import rest_of, to_rest
-from workflows.management.terminal import facts, one_line, pretty, quoted, table, time_left
+from workflows.management.terminal import facts, one_line, pretty, quoted, table, time_left, to_type
 from workflows.reading import run_json
 
 _REASON_SHOWN = 60
@@ -135,5 +135,6 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
         lines += ["What will run:" if shown["kind"] == "tool" else "Its output:", quoted(pretty(shown["action"]))]
     if shown["outputs"]:
         lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
-    lines.append(f"Decide: python manage.py approvals approve {shown['key']}{who}   (or reject, with --reason)")
+    line = to_type(f"approvals approve {shown['key']}{who}")
+    lines.append(f"Decide: {line}   (or reject, with --reason)")
     return lines
