@@ -84,14 +84,32 @@ def check_ports(port: int, service_port: int) -> None:
     """Stop with the next move when one of them cannot be had."""
     if port == service_port:
         raise Stop(f"DEMO_PORT and DEMO_SERVICE_PORT are both {port}; give them two numbers.")
+    problems = []
+    other_port, other_service = port, service_port
     if not is_free(service_port):
-        raise Stop(
+        other_service = free_port(service_port, {port})
+        problems.append(
             f"Port {service_port} is in use, and the examples call their service there. Perhaps another `make demo` "
-            f"runs: stop it. Or take another port (the demo then serves copies of the examples that call that one):\n"
-            f"  DEMO_SERVICE_PORT={service_port + 1} make demo"
+            f"runs: stop it. Or take another port (the demo then serves copies of the examples that call that one):"
         )
     if not is_free(port):
-        raise Stop(f"Port {port} is in use. Stop what uses it, or take another one:\n  DEMO_PORT={port + 1} make demo")
+        other_port = free_port(port, {other_service})
+        problems.append(f"Port {port} is in use. Stop what uses it, or take another one:")
+    if problems:
+        raise Stop("\n".join([*problems, f"  {again(other_port, other_service)}"]))
+
+
+def free_port(after: int, other_than: set[int]) -> int:
+    """The next port that can be had; the next number if there is none."""
+    later = range(after + 1, min(after + 100, 65536))
+    return next((port for port in later if port not in other_than and is_free(port)), after + 1)
+
+
+def again(port: int, service_port: int) -> str:
+    """The line that starts the demo on these ports."""
+    words = [f"DEMO_PORT={port}"] if port != PORT else []
+    words += [f"DEMO_SERVICE_PORT={service_port}"] if service_port != SERVICE_PORT else []
+    return " ".join([*words, "make demo"])
 
 
 def specs_for(service_port: int) -> Path:

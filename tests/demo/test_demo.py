@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import stat
@@ -188,6 +189,16 @@ def test_a_port_in_use_is_named_with_the_way_out(
         assert demo.wait() == 1
 
     assert f"Port {ports[taken]} {said}" in demo.printed
+
+
+def test_with_both_ports_in_use_one_line_names_two_others(start: Starting, ports: tuple[int, int]) -> None:
+    with socket.create_server(("127.0.0.1", ports[0])), socket.create_server(("127.0.0.1", ports[1])):
+        demo = start()
+        assert demo.wait() == 1
+
+    line = re.search(r"^  DEMO_PORT=(\d+) DEMO_SERVICE_PORT=(\d+) make demo$", demo.printed, re.MULTILINE)
+    assert line
+    assert len({*ports, int(line[1]), int(line[2])}) == 4
 
 
 @pytest.mark.parametrize(("text", "said"), [("80a", "a port is a number"), ("70000", "from 1 to 65535")])
