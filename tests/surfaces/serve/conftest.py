@@ -116,6 +116,6 @@ def fresh_database(tmp_path: Path, process_env: dict[str, str]) -> Iterator[str]
     with psycopg.connect(url, autocommit=True) as server:
         server.execute(f'CREATE DATABASE "{name}"')
         try:
-            yield re.sub(r"/[^/?]+(\?|$)", rf"/{name}\1", url)
+            yield re.sub(r"/[^/?]+(\?|$)", rf"/{name}\1", url, count=1)
         finally:
             server.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
