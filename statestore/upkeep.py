@@ -67,10 +67,11 @@ def purge_expired(limit: int = 1000, *, using: str = DEFAULT_DB_ALIAS) -> int:
     skip = " FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
         cursor.execute(
-            f"DELETE FROM {TABLE} WHERE id IN ("
-            f'SELECT id FROM {TABLE} WHERE expires_at <= {now} AND NOT ("key" >= %s AND "key" < %s) '
+            # Materialized: Postgres may run a subquery with a limit once for each row, and then the limit limits nothing.
+            f"WITH due AS MATERIALIZED (SELECT id FROM {TABLE} "
+            f'WHERE expires_at <= {now} AND NOT ("key" >= %s AND "key" < %s) ORDER BY expires_at LIMIT %s{skip}) '
             # The time is asked again outside: a put may have made the row live meanwhile.
-            f"ORDER BY expires_at LIMIT %s{skip}) AND expires_at <= {now}",
+            f"DELETE FROM {TABLE} WHERE id IN (SELECT id FROM due) AND expires_at <= {now}",
             (*at, keys.APPROVAL, keys.range_end(keys.APPROVAL), limit, *at),
         )
         return int(cursor.rowcount)

@@ -93,8 +93,9 @@ def test_a_second_start_with_the_same_key_is_the_first_run(callers: Callers, cle
     assert (first.status_code, again.status_code) == (201, 200)
     assert again.json()["id"] == first.json()["id"]
     assert again.json()["state"]["status"] == "awaiting_approval"
-    hook = callers.requester.send("/webhook/clerk", b"{}", headers=once)
+    hook = callers.requester.send("/webhook/clerk", b'"lunch"', headers=once)
     assert (hook.status_code, hook.json()["id"]) == (200, first.json()["id"])
+    check(callers.requester.send("/webhook/clerk", b"{}", headers=once), "invalid")
     assert Run.objects.count() == 1
     assert callers.operator.post("/runs", START, headers=once).status_code == 201, "keys of two users are two"
     clock.advance(24 * 3600 + 1)
