@@ -63,15 +63,20 @@ def purge_expired(limit: int = 1000, *, using: str = DEFAULT_DB_ALIAS) -> int:
     """
     connection = connections[using]
     now, at = now_sql(connection)
-    # Postgres: another purge works on other rows instead of waiting for these.
-    skip = " FOR UPDATE SKIP LOCKED" if connection.vendor == "postgresql" else ""
+    due = (
+        f'SELECT id FROM {TABLE} WHERE expires_at <= {now} AND NOT ("key" >= %s AND "key" < %s) '
+        "ORDER BY expires_at LIMIT %s"
+    )
+    if connection.vendor == "postgresql":
+        # Another purge works on other rows instead of waiting for these. An array, because a plan may run a subquery
+        # of IN once for each row, and then the limit limits nothing.
+        among = f"= ANY(ARRAY({due} FOR UPDATE SKIP LOCKED))"
+    else:
+        among = f"IN ({due})"
     with connection.cursor() as cursor:
         cursor.execute(
-            # Materialized: Postgres may run a subquery with a limit once for each row, and then the limit limits nothing.
-            f"WITH due AS MATERIALIZED (SELECT id FROM {TABLE} "
-            f'WHERE expires_at <= {now} AND NOT ("key" >= %s AND "key" < %s) ORDER BY expires_at LIMIT %s{skip}) '
             # The time is asked again outside: a put may have made the row live meanwhile.
-            f"DELETE FROM {TABLE} WHERE id IN (SELECT id FROM due) AND expires_at <= {now}",
+            f"DELETE FROM {TABLE} WHERE id {among} AND expires_at <= {now}",
             (*at, keys.APPROVAL, keys.range_end(keys.APPROVAL), limit, *at),
         )
         return int(cursor.rowcount)
