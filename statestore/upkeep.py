@@ -67,12 +67,10 @@ def purge_expired(limit: int = 1000, *, using: str = DEFAULT_DB_ALIAS) -> int:
         f'SELECT id FROM {TABLE} WHERE expires_at <= {now} AND NOT ("key" >= %s AND "key" < %s) '
         "ORDER BY expires_at LIMIT %s"
     )
-    if connection.vendor == "postgresql":
-        # Another purge works on other rows instead of waiting for these. An array, because a plan may run a subquery
-        # of IN once for each row, and then the limit limits nothing.
-        among = f"= ANY(ARRAY({due} FOR UPDATE SKIP LOCKED))"
-    else:
-        among = f"IN ({due})"
+    # On Postgres another purge works on other rows instead of waiting for these; and an array, because a plan may run a
+    # subquery of IN once for each row, and then the limit limits nothing.
+    on_postgres = connection.vendor == "postgresql"
+    among = f"= ANY(ARRAY({due} FOR UPDATE SKIP LOCKED))" if on_postgres else f"IN ({due})"
     with connection.cursor() as cursor:
         cursor.execute(
             # The time is asked again outside: a put may have made the row live meanwhile.
