@@ -8,7 +8,6 @@ from __future__ import annotations
 import enum
 from typing import Protocol
 
-from workflows.engine import machine
 from workflows.engine.effects import (
     AskModel,
     AskPerson,
@@ -21,6 +20,7 @@ from workflows.engine.effects import (
     ReadEnvironment,
 )
 from workflows.engine.events import EngineEvent
+from workflows.engine.machine import run
 from workflows.engine.situation import Situation
 from workflows.spec.model import Spec
 from workflows.world import World
@@ -54,7 +54,7 @@ class Journal(Protocol):
 
 def drive(spec: Spec, situation: Situation, world: World, journal: Journal) -> Ending:
     """Walk the generator to its next stored pause or its end."""
-    generator = machine.run(spec, situation)
+    generator = run(spec, situation)
     answer: object = None
     try:
         while True:
