@@ -181,6 +181,24 @@ def test_an_unknown_key_is_noted_with_the_one_that_was_probably_meant() -> None:
     assert accepted(http("      requires_approval: true\n")).notes == ()
 
 
+def test_what_is_not_performed_yet_is_said() -> None:
+    text = """
+version: "1.1"
+agent:
+  id: a
+  name: a
+  role: a
+  goal: a
+  tools:
+    - {name: t, action: http_request, method: GET, url: "http://localhost/", retry: {max: 2}, pace: {rps: 1}}
+  workflow:
+    - {step: s, type: tool, tool: t}
+"""
+    (note,) = load(text).notes
+    assert (note.code, note.where) == ("not_performed_yet", "agent.tools.0.retry")
+    assert "agent.tools.0.pace" in note.message
+
+
 def test_many_unknown_keys_are_one_short_note() -> None:
     (note,) = accepted(spec("".join(f"  key_{number}: 1\n" for number in range(300)))).notes
 

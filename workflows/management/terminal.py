@@ -12,6 +12,7 @@ from pathlib import Path
 
 from workflows.engine import jsontext
 from workflows.engine.values import Json
+from workflows.spec.errors import Note
 
 # Control characters but newline and tab, marks that reorder text, line separators, halves of a surrogate pair.
 _UNSAFE = re.compile(
@@ -29,6 +30,12 @@ def one_line(text: str, most: int | None = None) -> str:
     """The text in one line, cut with an ellipsis when it is longer than `most`."""
     line = " ".join(plain(text).split())
     return line if most is None or len(line) <= most else line[: most - 1] + "…"
+
+
+def warning_of(path: Path, note: Note) -> str:
+    """One line for something that the author of a spec should know."""
+    place = f"{path}:{note.line}" if note.line is not None else str(path)
+    return one_line(f"warning: {place}: {note.where}: {note.message} [{note.code}]")
 
 
 def quoted(text: str) -> str:

@@ -51,6 +51,18 @@ def legacy_placeholders(tree: dict[str, Json]) -> Iterator[Note]:
         )
 
 
+def not_performed(tree: dict[str, Json]) -> Iterator[Note]:
+    """What loads and this version does not do yet: nobody should count on it in silence."""
+    found = [(*path, key) for path, tool in rules.tools(tree) for key in ("retry", "pace") if key in tool]
+    if found:
+        yield Note(
+            code="not_performed_yet",
+            path=found[0],
+            message=f"{listed(map(dotted, found), most=1000)}: read, and not performed by this version: every call is "
+            "made once and at once",
+        )
+
+
 def unknown_keys(dropped: list[Dropped]) -> Iterator[Note]:
     """A mistyped `requires_approval` must not pass in silence: nobody would be asked."""
     if dropped:

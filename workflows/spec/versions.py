@@ -32,9 +32,14 @@ VERSIONS: dict[str, Version] = {
         shape=_SHAPE,
         rules=(rules.nothing_of_1_1, *_RULES),
         expressions=None,
-        notes=(notes.knowledge_base, notes.legacy_conditions, notes.legacy_placeholders),
+        notes=(notes.knowledge_base, notes.legacy_conditions, notes.legacy_placeholders, notes.not_performed),
     ),
-    "1.1": Version(shape=_SHAPE, rules=_RULES, expressions=ExpressionRules(), notes=(notes.knowledge_base,)),
+    "1.1": Version(
+        shape=_SHAPE,
+        rules=_RULES,
+        expressions=ExpressionRules(),
+        notes=(notes.knowledge_base, notes.not_performed),
+    ),
 }
 #: Known by name, so that the refusal can say so.
 NOT_YET = ("1.2",)

@@ -26,6 +26,7 @@ def test_it_says_where_it_runs_and_answers_there_until_it_is_told_to_end(
 ) -> None:
     write_spec(tmp_path, ASKING)
     (tmp_path / "broken.yaml").write_text("version: [")
+    (tmp_path / "spec.yaml").write_text((tmp_path / "spec.yaml").read_text() + "  sloppy: true\n")
     served = serve(tmp_path)
     assert f"  clerk: {tmp_path / 'spec.yaml'}" in served.said
     assert served.get("/admin/login/")[0] == 200
@@ -33,6 +34,7 @@ def test_it_says_where_it_runs_and_answers_there_until_it_is_told_to_end(
     assert code == 0
     assert out.endswith("Stopped.\n")
     assert f"not served: {tmp_path / 'broken.yaml'}" in err
+    assert "nothing reads it: sloppy" in err
     assert "Traceback" not in err
 
 

@@ -24,7 +24,7 @@ from workflows.management.answers import AnsweringCommand
 from workflows.management.base import BAD_SPEC, DONE, REFUSED, WAITING, Stop, UsageError
 from workflows.management.following import Rest, rest_of, to_rest
 from workflows.management.prompting import Prompt, approved_line
-from workflows.management.terminal import one_line, plain, pretty
+from workflows.management.terminal import one_line, plain, pretty, warning_of
 from workflows.memory_run import State, decision_for, run_in_memory
 from workflows.models import Run
 from workflows.registry import SERVED_ID, SERVED_ID_RULE, SpecFile, SpecUnreadable, read_spec
@@ -59,8 +59,7 @@ class Command(AnsweringCommand):
         except SpecUnreadable as refusal:
             return self._refuse(path, refusal, options["json"])
         for note in spec_file.notes:
-            place = f"{path}:{note.line}" if note.line is not None else str(path)
-            self.complain(f"warning: {place}: {note.where}: {note.message} [{note.code}]")
+            self.complain(warning_of(path, note))
         _check_vars(spec_file, options["var"])
         return self._detached(spec_file, options) if options["detach"] else self._in_memory(spec_file, options)
 

@@ -12,6 +12,7 @@ from statestore.conf import value as setting
 from workflows.management.base import BAD_SPEC, DONE, KampongCommand, Stop, UsageError
 from workflows.management.ending import Ending
 from workflows.management.migrating import migrate, require_migrated
+from workflows.management.terminal import warning_of
 from workflows.management.web import WebServer, address_of, listen
 from workflows.registry import BrokenFile, Registry, read_spec, registry
 from workflows.worker import WorkerPool
@@ -71,6 +72,8 @@ class Command(KampongCommand):
         self.show(f"Kampong runs at {address}/ (admin: {address}/admin/)")
         for file in served:
             self.show(f"  {file.agent_id}: {file.path}")
+            for note in file.notes:
+                self.say(f"  {warning_of(file.path, note)}")
         if not served:
             self.show("  No specs are served. Name files or folders, or set KAMPONG_SPECS.")
         for refused in broken:
