@@ -6,8 +6,6 @@ import uuid
 from datetime import timedelta
 from typing import Any
 
-from django.db import transaction
-
 from approvals import audit, records
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.services import close_request
@@ -82,18 +80,17 @@ class ApprovalDesk:
         self._note(act, run, actor, reason, successor=str(successor.uuid) if successor is not None else "")
 
     def _note(self, act: str, run: Run, actor: Actor, reason: str, **facts: Any) -> None:
-        with transaction.atomic():
-            audit.record(
-                act,
-                actor=actor,
-                run=str(run.uuid),
-                agent_id=run.agent_id,
-                spec_hash=run.spec_hash,
-                workspace=run.workspace,
-                step=run.step,
-                reason=reason,
-                **facts,
-            )
+        audit.record(
+            act,
+            actor=actor,
+            run=str(run.uuid),
+            agent_id=run.agent_id,
+            spec_hash=run.spec_hash,
+            workspace=run.workspace,
+            step=run.step,
+            reason=reason,
+            **facts,
+        )
 
 
 def _open_request(run: Run) -> ApprovalRequest | None:

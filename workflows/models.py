@@ -137,11 +137,6 @@ class Run(models.Model):
         """The id of the chain's first run."""
         return self.root_id or self.pk
 
-    @property
-    def is_final(self) -> bool:
-        """Nothing follows by itself: an interrupted run can still be retried by an operator."""
-        return self.status in FINAL
-
 
 class RunEvent(models.Model):
     """One fact of a run, numbered from 1 without a gap. Outputs are not in the payload: they are read from the run."""
