@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +37,21 @@ def _real_database() -> socket.socket:
 
 
 def _pump(source: socket.socket, target: socket.socket) -> None:
-    with closing(target):
+    """Until either side hangs up; then the twin of this thread is woken. Nobody closes what another still reads."""
+    with suppress(OSError):  # hung up: the relay of this connection is over
         while content := source.recv(65536):
             target.sendall(content)
+    for end in (source, target):
+        with suppress(OSError):  # hung up before us
+            end.shutdown(socket.SHUT_RDWR)
+
+
+def _join(client: socket.socket, server: socket.socket) -> None:
+    with client, server:
+        back = threading.Thread(target=_pump, args=(server, client), daemon=True)
+        back.start()
+        _pump(client, server)
+        back.join()
 
 
 @contextmanager
@@ -52,9 +64,7 @@ def _reachable(listener: socket.socket) -> Iterator[None]:
                 client, _ = listener.accept()
             except OSError:
                 return  # the listener was closed: the test is over
-            server = _real_database()
-            for source, target in ((client, server), (server, client)):
-                threading.Thread(target=_pump, args=(source, target), daemon=True).start()
+            threading.Thread(target=_join, args=(client, _real_database()), daemon=True).start()
 
     listener.listen()
     thread = threading.Thread(target=relay, daemon=True)
