@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from approvals.services import decide
 from tests.conftest import PASSWORD, ROOT, Clock, People, Processes, allow
@@ -30,6 +30,8 @@ FLAGS = (
     "--disable-sync",
 )
 SHOTS = ROOT / "build" / "screenshots"
+#: Milliseconds for a page to come after a click, on a machine that does much else.
+PATIENCE = 30_000
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,14 +107,14 @@ def test_a_person_signs_in_reads_approves_with_a_reason_and_sees_the_run_go_on(
     page = visitor.page
     page.get_by_role("link", name="Open the queue").click()
     page.get_by_role("link", name="payer").click()
-    assert page.get_by_text("Sends POST to").is_visible()
+    expect(page.get_by_text("Sends POST to")).to_be_visible(timeout=PATIENCE)
     assert looks.in_sight(page, "button[value=approve]")
     assert looks.in_sight(page, "button[value=reject]")
     page.get_by_label("Reason").fill("checked with the supplier")
     page.get_by_role("button", name="Approve").click()
-    assert page.get_by_text("Approved. The run goes on from here.").is_visible()
+    expect(page.get_by_text("Approved. The run goes on from here.")).to_be_visible(timeout=PATIENCE)
     page.locator("h1 .k-badge", has_text="completed").wait_for(timeout=30_000)
-    assert page.get_by_text("checked with the supplier").is_visible()
+    expect(page.get_by_text("checked with the supplier")).to_be_visible(timeout=PATIENCE)
     assert newest(run).status == Status.COMPLETED
     assert [request.method for request in tools.requests] == ["GET", "POST", "POST"]
 
@@ -128,7 +130,7 @@ def test_without_javascript_on_a_telephone_it_is_the_same(visit: Any, people: Pe
     page.get_by_role("button", name="Reject…").click()
     page.get_by_label("Reason").fill("not this year")
     page.get_by_role("button", name="Reject: 1 request").click()
-    assert page.get_by_text("Rejected. The run has ended.").is_visible()
+    expect(page.get_by_text("Rejected. The run has ended.")).to_be_visible(timeout=PATIENCE)
     assert newest(run).status == Status.REJECTED
 
 
@@ -207,7 +209,7 @@ def test_a_page_left_open_until_the_request_expired_says_so_without_buttons(
     page.goto(decide_url(key))
     clock.advance(7 * 86400 + 60)
     page.get_by_role("button", name="Approve").click()
-    assert page.get_by_text("Too late, this request is over: expired").is_visible()
-    assert page.locator("button[name=verdict]").count() == 0
+    expect(page.get_by_text("Too late, this request is over: expired")).to_be_visible(timeout=PATIENCE)
+    expect(page.locator("button[name=verdict]")).to_have_count(0)
     found = _look(page, "decide-expired", decide_url(key))
     assert not found, "\n".join(found)
