@@ -69,6 +69,16 @@ declare(
         ),
     ),
     Setting(
+        name="KAMPONG_SLACK_API_URL",
+        default="https://slack.com/api",
+        help="Base address of Slack's API; tests point it at a local server.",
+    ),
+    Setting(
+        name="KAMPONG_GMAIL_API_URL",
+        default="https://gmail.googleapis.com",
+        help="Base address of Gmail's API; tests point it at a local server.",
+    ),
+    Setting(
         name="KAMPONG_OPENAI_API_URL",
         default="https://api.openai.com/v1",
         help="Base address of OpenAI's API; tests point it at a local server.",

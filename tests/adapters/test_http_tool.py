@@ -19,6 +19,7 @@ import pytest
 from tests.fakes_tools import FakeTools
 from workflows.adapters.evaluator import Evaluator
 from workflows.adapters.http import HttpTool
+from workflows.adapters.sending import Sender
 from workflows.engine.effects import HttpCall, ToolFailed, ToolOutput
 
 SECRET = "hum ming/bird+7"
@@ -30,7 +31,7 @@ class LeaseOver(Exception):
 
 @pytest.fixture(scope="module")
 def http(evaluator: Evaluator) -> HttpTool:
-    return HttpTool(timeout=5, private_addresses=["*"], evaluator=evaluator)
+    return HttpTool(Sender(timeout=5, private_addresses=["*"]), evaluator=evaluator)
 
 
 @pytest.fixture
@@ -110,7 +111,7 @@ def test_exactly_four_mebibytes_are_read(http: HttpTool, tools: FakeTools) -> No
 def test_a_silent_and_a_dripping_server_meet_one_deadline(tools: FakeTools, answer: dict[str, Any]) -> None:
     tools.script["GET /slow"] = answer
     started = time.monotonic()
-    found = failed(HttpTool(timeout=0.6, private_addresses=["*"]), request(f"{tools.url}/slow"))
+    found = failed(HttpTool(Sender(timeout=0.6, private_addresses=["*"])), request(f"{tools.url}/slow"))
     assert time.monotonic() - started < 3
     assert "0.6 seconds" in found.error
     assert "KAMPONG_TOOL_TIMEOUT" in found.error
@@ -132,7 +133,7 @@ def test_dripping_headers_meet_the_deadline_too() -> None:
         threading.Thread(target=drip, daemon=True).start()
         url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
         started = time.monotonic()
-        found = failed(HttpTool(timeout=0.6, private_addresses=["*"]), request(url))
+        found = failed(HttpTool(Sender(timeout=0.6, private_addresses=["*"])), request(url))
         over.set()
     assert time.monotonic() - started < 3
     assert "0.6 seconds" in found.error
@@ -211,7 +212,7 @@ def test_an_address_that_is_none_is_refused_before_anything_is_sent(http: HttpTo
 
 
 def test_a_refused_address_names_the_setting(tools: FakeTools) -> None:
-    found = failed(HttpTool(timeout=5, private_addresses=[]), request(f"{tools.url}/x"))
+    found = failed(HttpTool(Sender(timeout=5, private_addresses=[])), request(f"{tools.url}/x"))
     assert "KAMPONG_PRIVATE_ADDRESSES" in found.error
     assert not found.retryable
     assert tools.requests == []
@@ -235,9 +236,8 @@ def test_no_proxy_of_the_environment_is_used(http: HttpTool, tools: FakeTools, m
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     tools.script["GET /x"] = {"json": 1}
-    assert run(HttpTool(timeout=5, private_addresses=["*", "fresh.example"]), request(f"{tools.url}/x")) == ToolOutput(
-        value=1
-    )
+    http = HttpTool(Sender(timeout=5, private_addresses=["*", "fresh.example"]))
+    assert run(http, request(f"{tools.url}/x")) == ToolOutput(value=1)
 
 
 def test_the_limits_are_settings_unless_given(settings: Any, tools: FakeTools) -> None:
@@ -253,10 +253,11 @@ import django
 django.setup()
 from tests.fakes_tools import FakeTools
 from workflows.adapters.http import HttpTool
+from workflows.adapters.sending import Sender
 from workflows.engine.effects import HttpCall, ToolOutput
 tools = FakeTools({"GET /x": {"json": 1}})
 call = HttpCall(tool="t", method="GET", url=tools.url + "/x", headers=(), body=None)
-http = HttpTool(timeout=5, private_addresses=["*"])
+http = HttpTool(Sender(timeout=5, private_addresses=["*"]))
 assert http.call(call, deadline_check=lambda: None) == ToolOutput(value=1)
 forked = os.fork()
 if forked == 0:

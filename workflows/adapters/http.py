@@ -1,87 +1,33 @@
-"""One attempt of an HTTP tool call: send, follow what may be followed, judge (engine semantics 14, design 6).
-
-Retries and pacing are the driver's: each attempt is recorded, and this module makes exactly one.
-"""
+"""One attempt of an HTTP tool call: get the answer, judge it (engine semantics 14)."""
 
 from __future__ import annotations
 
-import functools
-import time
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable
+from dataclasses import replace
 
-import httpx2
-
-from statestore import conf
-from workflows.adapters import wire
 from workflows.adapters.evaluator import Evaluator, shared
-from workflows.adapters.wire import MIB, Answer, Wire
+from workflows.adapters.sending import Sender, Source
 from workflows.engine import judging
 from workflows.engine.effects import ExpressionFailed, HttpCall, MatchPatterns, ToolFailed, ToolOutput
 
-SIZE_LIMIT: Final = 4 * MIB
-REDIRECTS: Final = 5
-_REDIRECTING: Final = frozenset({301, 302, 303, 307, 308})
-_FOLLOWED_METHODS: Final = frozenset({"GET", "HEAD"})
-_CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
-_OF_THE_BODY: Final = frozenset({"content-length", "transfer-encoding", "host"})
-
 
 class HttpTool:
-    """Calls HTTP tools within the operator's limits. Thread safe; one for the process is enough."""
+    """Calls HTTP tools. Thread safe; one for the process is enough."""
 
-    def __init__(
-        self,
-        *,
-        timeout: float | None = None,
-        private_addresses: Iterable[str] | None = None,
-        evaluator: Evaluator | None = None,
-    ) -> None:
-        """Limits that are not given are the settings KAMPONG_TOOL_TIMEOUT and KAMPONG_PRIVATE_ADDRESSES."""
-        allowed = conf.value("KAMPONG_PRIVATE_ADDRESSES") if private_addresses is None else private_addresses
-        self._timeout: float = conf.value("KAMPONG_TOOL_TIMEOUT") if timeout is None else timeout
-        self._wire = _wire_for(tuple(allowed))
+    def __init__(self, source: Source | None = None, *, evaluator: Evaluator | None = None) -> None:
+        """Without a source the answers come from the wire, within the operator's limits."""
+        self._source = Sender() if source is None else source
         self._evaluator = evaluator
 
     def call(self, call: HttpCall, *, deadline_check: Callable[[], None]) -> ToolOutput | ToolFailed:
         """Make one attempt. `deadline_check` runs right before each request; what it raises comes through."""
-        try:
-            answer = self._follow(call, time.monotonic() + self._timeout, deadline_check)
-        except wire.Unsendable as problem:
-            return judging.failed(call, f"{problem}.", failure="build")
-        except wire.AddressRefused as problem:
-            return judging.failed(call, f"was not sent: {problem}.", failure="build")
-        except wire.TooLong:
-            what = f"was answered with more than {SIZE_LIMIT // MIB} MiB, which is the limit."
-            return judging.failed(call, what, failure="http")
-        except wire.NoAnswer as problem:
-            return judging.no_answer(call, self._why_no_answer(problem))
+        answer = self._source.answer(call, deadline_check=deadline_check)
         if isinstance(answer, ToolFailed):
             return answer
-        return judging.judge(call, answer.status, answer.reason, answer.body, self._matches)
-
-    def _follow(self, call: HttpCall, until: float, deadline_check: Callable[[], None]) -> Answer | ToolFailed:
-        url, headers, body = wire.address(call.url), call.headers, call.body
-        for hop in range(REDIRECTS + 1):
-            answer = self._wire.exchange(
-                call.method, url, headers=headers, body=body, until=until, cap=SIZE_LIMIT, before_send=deadline_check
-            )
-            location = answer.headers.get("location", "")
-            if answer.status not in _REDIRECTING or not location:
-                return answer
-            target = _target(url, location)
-            refusal = _why_not_followed(call, target, hop)
-            if target is None or refusal:
-                return _not_followed(call, answer, target, refusal)
-            headers = _headers_for(call, headers, url, target)
-            url, body = target, None
-        raise AssertionError("the loop ends with an answer")
-
-    def _why_no_answer(self, problem: wire.NoAnswer) -> str:
-        if problem.timed_out:
-            limit = f"{self._timeout:g} seconds"
-            return f"it took longer than {limit}, the limit for one call (setting KAMPONG_TOOL_TIMEOUT)."
-        return f"{problem}."
+        outcome = judging.judge(call, answer.status, answer.reason, answer.body, self._matches)
+        if isinstance(outcome, ToolFailed) and not 200 <= answer.status <= 299:
+            return replace(outcome, retry_after=answer.headers.get("retry-after"))
+        return outcome
 
     def _matches(self, pattern: str, text: str) -> bool:
         evaluator = self._evaluator or shared()
@@ -89,59 +35,3 @@ class HttpTool:
         if isinstance(outcome, ExpressionFailed):
             raise judging.PatternUndecided(outcome.reason)
         return outcome.found[0]
-
-
-@functools.lru_cache(maxsize=16)
-def _wire_for(allowed: tuple[str, ...]) -> Wire:
-    """One pool of connections for each policy: a connection was checked under the policy that made it."""
-    return Wire(allowed)
-
-
-# Redirects ---------------------------------------------------------------------------------------------------
-
-
-def _target(url: httpx2.URL, location: str) -> httpx2.URL | None:
-    """Where the answer points, or None when that is no http address."""
-    try:
-        return wire.address(str(url.join(location)))
-    except (wire.Unsendable, httpx2.InvalidURL, UnicodeError, ValueError):
-        return None
-
-
-def _why_not_followed(call: HttpCall, target: httpx2.URL | None, hop: int) -> str:
-    if target is None:
-        return "that is not an http address"
-    if call.approved:
-        return "the call was approved for its own address only"
-    if call.method not in _FOLLOWED_METHODS:
-        return f"redirects of {call.method} are not followed"
-    if hop == REDIRECTS:
-        return f"{REDIRECTS} redirects were followed already"
-    return ""
-
-
-def _not_followed(call: HttpCall, answer: Answer, target: httpx2.URL | None, refusal: str) -> ToolFailed:
-    # Without user, query and fragment: a server puts its own secrets there, which we could not recognise.
-    shown = f"{target.scheme}://{_place(target)}{target.path}" if target is not None else "an unusable address"
-    status = f"{answer.status} {answer.reason}".strip()
-    what = f"was answered with status {status}: a redirect to {shown}, which was not followed because {refusal}."
-    return judging.failed(call, what, failure="http")
-
-
-def _place(url: httpx2.URL) -> str:
-    host = f"[{url.host}]" if ":" in url.host else url.host
-    return host if url.port is None else f"{host}:{url.port}"
-
-
-def _headers_for(
-    call: HttpCall, headers: tuple[tuple[str, str], ...], url: httpx2.URL, target: httpx2.URL
-) -> tuple[tuple[str, str], ...]:
-    """What travels on: nothing of a body, and no credential to another host or out of TLS."""
-    kept = tuple(header for header in headers if header[0].lower() not in _OF_THE_BODY)
-    if (url.scheme, _place(url)) == (target.scheme, _place(target)):
-        return kept
-    return tuple((name, value) for name, value in kept if not _is_credential(call, name, value))
-
-
-def _is_credential(call: HttpCall, name: str, value: str) -> bool:
-    return name.lower() in _CREDENTIALS or any(secret in value for secret in call.secrets if secret)

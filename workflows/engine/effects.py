@@ -152,6 +152,8 @@ class HttpCall:
     pace: Json | None = None
     secrets: frozenset[str] = field(default=frozenset(), repr=False)
     approved: bool = False
+    #: A service whose base address is the operator's to set; `url` is then written for the service's own.
+    service: Literal["slack", "gmail"] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,11 +173,15 @@ class ToolOutput:
 
 @dataclass(frozen=True, kw_only=True)
 class ToolFailed:
-    """`error` is the whole message, redacted. `failure` is the class of engine semantics 14.5."""
+    """`error` is the whole message, redacted. `failure` is the class of engine semantics 14.5.
+
+    `retry_after` is the header as it came with a failing status.
+    """
 
     error: str
     failure: Literal["rate_limit", "auth", "timeout", "http", "failure_when", "build"] = "http"
     retryable: bool = False
+    retry_after: str | None = None
 
 
 # People ------------------------------------------------------------------------------------------------------
