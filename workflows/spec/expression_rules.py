@@ -24,13 +24,19 @@ class Names:
 
     def problems(self, read: tuple[tuple[str, ...], ...]) -> Iterator[str]:
         """A sentence for each path that nothing provides."""
-        for path in dict.fromkeys(path[:2] if path[0] == "vars" else path[:1] for path in read):
+        doubtful = [path for path in read if path[0] not in self._open]
+        for path in dict.fromkeys(path[:2] if path[0] == "vars" else path[:1] for path in doubtful):
             if path[0] == "vars":
                 if len(path) > 1 and path[1] not in self.vars:
                     declared = f"declared are {listed(self.vars)}" if self.vars else 'there is no "vars" block'
                     yield f"nothing provides vars.{clipped(path[1])}; {declared}"
-            elif path[0] not in self.roots and path[0] not in self.steps:
+            else:
                 yield f'nothing provides "{clipped(path[0])}"; there are {self._known}'
+
+    @cached_property
+    def _open(self) -> frozenset[str]:
+        """The first names behind which anything may be read."""
+        return frozenset((*self.roots, *self.steps)) - {"vars"}
 
     @cached_property
     def _known(self) -> str:
@@ -56,7 +62,9 @@ class ExpressionRules:
             if step["step"] in self.reserved:
                 faults.soft((*path, "step"), f'"{step["step"]}" is reserved; a step may not be called that')
             if "if" in step:
-                _check(step["if"], f'the condition of step "{clipped(step["step"])}": ', (*path, "if"), names, faults)
+                for problem in _problems(step["if"], names):
+                    where = f'the condition of step "{clipped(step["step"])}": '
+                    faults.soft((*path, "if"), where + problem)
             _check_texts(step, path, names, faults)
         for path, tool in rules.tools(tree):
             _check_texts(tool, path, names, faults)
@@ -69,16 +77,16 @@ def _check_texts(value: Json, path: Path, names: Names, faults: Faults) -> None:
             continue
         for part in spans.parse(text):
             if isinstance(part, spans.Span):
-                line = f" on line {part.line} of the text" if part.line > 1 else ""
-                _check(part.source, f"{{{{{clipped(part.source)}}}}}{line}: ", at, names, faults)
+                for problem in _problems(part.source, names):
+                    line = f" on line {part.line} of the text" if part.line > 1 else ""
+                    faults.soft(at, f"{{{{{clipped(part.source)}}}}}{line}: {problem}")
 
 
-def _check(source: str, where: str, path: Path, names: Names, faults: Faults) -> None:
+def _problems(source: str, names: Names) -> Iterator[str]:
     found = examine(source)
     for problem in found.problems:
-        faults.soft(path, where + problem.message)
-    for message in names.problems(found.names):
-        faults.soft(path, where + message)
+        yield problem.message
+    yield from names.problems(found.names)
 
 
 def texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:

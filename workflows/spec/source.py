@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 MAX_BYTES = 4 * 1024 * 1024
 
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_PLAIN = b"\t\n\r" + bytes(range(0x20, 0x7F))
 _TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
 _MOST_DIRECTIVES = 20
 #: Line breaks in YAML 1.1 and to the parser, ordinary characters in YAML 1.2.
@@ -41,11 +42,11 @@ class Source:
 def source(data: str | bytes) -> Source:
     """Decode, check the size and the characters, and hide from the parser what it would read by old rules."""
     text = _decoded(data).removeprefix("\ufeff")
-    forbidden = _FORBIDDEN.search(text)
+    forbidden = None if _is_plain(text) else _FORBIDDEN.search(text)
     if forbidden:
         reason = f"the character U+{ord(forbidden[0]):04X} is not allowed in YAML; write it as an escape"
         raise Unreadable(reason, *_place(text, forbidden.start()))
-    if len(_TAG_DIRECTIVE.findall(text)) > _MOST_DIRECTIVES:
+    if "%TAG" in text and len(_TAG_DIRECTIVE.findall(text)) > _MOST_DIRECTIVES:
         raise Unreadable(f"more than {_MOST_DIRECTIVES} %TAG directives")
     return _with_stand_ins(text)
 
@@ -75,12 +76,17 @@ def _with_stand_ins(text: str) -> Source:
             stand_in = next(unused)
             text = text.replace(char, chr(stand_in))
             stand_ins[stand_in] = char
-    if _ESCAPED_PAIR.search(text) and _is_json(text):
+    if "\\u" in text and _ESCAPED_PAIR.search(text) and _is_json(text):
         # JSON writes characters beyond the basic plane as two escapes, which the parser refuses. Filler keeps columns.
         filler = next(unused)
         stand_ins[filler] = None
         text = _ESCAPED_PAIR.sub(lambda pair: _joined(pair) + chr(filler) * 11, text)
     return Source(text=text, _stand_ins=stand_ins)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text is all ASCII of the allowed kind: a quicker question than the search."""
+    return text.isascii() and not text.encode().translate(None, _PLAIN)
 
 
 def _joined(pair: re.Match[str]) -> str:

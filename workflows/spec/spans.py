@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
-_QUOTES = "\"'`"
+_MATTERS = re.compile("[\"'`{}]")
+#: From behind an opening quote to its closing one. A backslash takes the next character with it, not in backticks.
+_REST_OF_QUOTED = {
+    '"': re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL),
+    "'": re.compile(r"(?:[^'\\]|\\.)*+'", re.DOTALL),
+    "`": re.compile(r"[^`]*+`"),
+}
 
 
 @dataclass(frozen=True)
@@ -37,22 +44,18 @@ def parse(text: str) -> tuple[str | Span, ...]:
 
 def _closing(text: str, start: int) -> int:
     """Where the `}}` that ends the span stands, -1 when the text ends first."""
-    depth, quote, at = 0, "", start
-    while at < len(text):
-        char = text[at]
-        if quote:
-            if char == "\\" and quote != "`":
-                at += 1
-            elif char == quote:
-                quote = ""
-        elif char in _QUOTES:
-            quote = char
-        elif char == "{":
+    depth, at = 0, start
+    while found := _MATTERS.search(text, at):
+        char, at = found[0], found.end()
+        if char == "{":
             depth += 1
         elif char == "}":
             if depth:
                 depth -= 1
-            elif text.startswith("}}", at):
-                return at
-        at += 1
+            elif text.startswith("}", at):
+                return at - 1
+        elif quoted := _REST_OF_QUOTED[char].match(text, at):
+            at = quoted.end()
+        else:
+            return -1
     return -1
