@@ -35,6 +35,7 @@ IN_MEMORY: Final = (
     "failure-when",
     "redaction",
     "output-schema",
+    "connectors",
 )
 #: A script of acts on the database, a list of calls over HTTP, a list of operations on a store.
 PERSISTED: Final = "persisted"
@@ -46,7 +47,6 @@ LATER: Final[Mapping[str, str]] = {
     "retry": "HTTP retries, pacing and the clock that they sleep by come with the complete tool",
     "fixtures": "record and replay come later; the effects that they will stand at are there",
     "slack": "there is no Slack surface yet",
-    "connectors": "the Slack and Gmail tools come later",
     "cli": "needs `doctor`, `check_spec` and replay, which come later; `run_spec` has a suite of its own",
 }
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from types import TracebackType
 from typing import Any, Self
 
+from django.test import override_settings
+
 from tests.conformance.cases import Case, checked_scripts, placed, with_model_at
 from tests.conformance.matching import Unmet
 from tests.fakes_models import FakeModels
@@ -22,6 +24,10 @@ class Stage:
         self.models = FakeModels(case.get("model"), keep_alive=False)
         self.case: Case = placed(case, self.tools.url)
         self.tools.script = dict(self.case.get("http") or {})
+        self._services = override_settings(
+            KAMPONG_SLACK_API_URL=self.tools.mounted("https://slack.com") + "/api",
+            KAMPONG_GMAIL_API_URL=self.tools.mounted("https://gmail.googleapis.com"),
+        )
         self.spec = with_model_at(self.case["spec"], self.models.url)
 
     @property
@@ -46,11 +52,13 @@ class Stage:
             raise Unmet("; ".join(problems))
 
     def __enter__(self) -> Self:
+        self._services.enable()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._services.disable()
         self.tools.close()
         self.models.close()
 

@@ -201,8 +201,8 @@ def test_a_missing_variable_is_found_after_the_approval_and_nothing_is_sent(env:
         (a_tool(method="GET", body=Body(kind="raw", raw="x")), ("send", "GET")),
         (a_tool(extract="a", response=Response(mode="text")), ("send", "extract", "text")),
         (ComponentTool(name="send", use="acme/mailer@1.4.0", op="send"), ("send", "acme/mailer@1.4.0")),
-        (SlackTool(name="send", token="${T}", channel="c", text="t"), ("send", "slack_post_message")),
-        (GmailTool(name="send", token="${T}", to="a", subject="b", body="c"), ("send", "gmail_send")),
+        (SlackTool(name="send", token="${T}", channel=" ", text="t"), ("send", "channel")),
+        (GmailTool(name="send", token="${T}", to="a", subject="b\nBcc: x", body="c"), ("send", "subject")),
     ],
 )
 def test_a_tool_that_cannot_run_fails_before_anybody_is_asked(tool: Any, words: tuple[str, ...]) -> None:

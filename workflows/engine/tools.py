@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, assert_never
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, TypeAlias
 
-from workflows.engine import evaluating, gates, httpcall, references, render11
+from workflows.engine import components, connectors, evaluating, gates, httpcall, jsontext, references, render11
+from workflows.engine.connectors import RenderedMessage
 from workflows.engine.effects import CallTool, Fingerprint, HttpCall, ReadEnvironment, ToolFailed, ToolOutput
 from workflows.engine.httpcall import RenderedBody, RenderedRequest
 from workflows.engine.render11 import Rendered
 from workflows.engine.values import Json, MaybeJson
 from workflows.engine.walk import Advance, Place, StepFailed, Walk, wrong_outcome
 from workflows.spec import spans
-from workflows.spec.model import ComponentTool, FailureRule, GmailTool, HttpTool, SlackTool
+from workflows.spec.model import ComponentTool, FailureRule, GmailTool, HttpTool, SlackTool, Tool
+
+#: A tool with its templates filled: what a person is shown, and what is sent.
+_Request: TypeAlias = RenderedRequest | RenderedMessage
 
 
 def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
@@ -20,30 +25,12 @@ def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
     tool = walk.spec.agent.tool(name)
     if tool is None:
         raise StepFailed(f'Step "{place.step}": there is no tool named "{name}".')
-    match tool:
-        case HttpTool():
-            return (yield from _run_http(walk, place, tool))
-        case ComponentTool():
-            raise StepFailed(
-                f'Step "{place.step}": tool "{tool.name}" uses the component {tool.use}, and this version of Kampong'
-                " cannot run components yet."
-            )
-        case SlackTool() | GmailTool():
-            action = "slack_post_message" if isinstance(tool, SlackTool) else "gmail_send"
-            raise StepFailed(
-                f'Step "{place.step}": tool "{tool.name}" is a {action} tool, and this version of Kampong cannot run'
-                " those yet."
-            )
-        case _:
-            assert_never(tool)
-
-
-def _run_http(walk: Walk, place: Place, tool: HttpTool) -> Advance[MaybeJson]:
+    _check_component(tool)
     request = yield from _rendered(walk, place, tool)
     conflict = request.conflict()
     if conflict is not None:
         raise StepFailed(conflict)
-    approved = bool(tool.requires_approval)
+    approved = components.needs_approval(tool) if isinstance(tool, ComponentTool) else bool(tool.requires_approval)
     if approved:
         yield from gates.tool_approval(
             walk,
@@ -64,16 +51,25 @@ def _run_http(walk: Walk, place: Place, tool: HttpTool) -> Advance[MaybeJson]:
     return outcome.value
 
 
-def _url_marks(request: RenderedRequest) -> Advance[dict[str, str]]:
-    """Marks of the present values that the url refers to: a switched host changes the digest (design 6)."""
-    names = request.url.refs
+def _check_component(tool: Tool) -> None:
+    problem = components.problem(tool) if isinstance(tool, ComponentTool) else None
+    if problem is not None:
+        raise StepFailed(problem)
+
+
+def _url_marks(request: _Request) -> Advance[dict[str, str]]:
+    """Marks of the present values that the url refers to: a switched host changes the digest (design 6).
+
+    Where a message goes is the operator's to say, not the spec's.
+    """
+    names = request.url.refs if isinstance(request, RenderedRequest) else ()
     if not names:
         return {}
     marks: Mapping[str, str] = yield Fingerprint(names=names)
     return {name: marks[name] for name in names}
 
 
-def _built(request: RenderedRequest, approved: bool) -> Advance[HttpCall]:
+def _built(request: _Request, approved: bool) -> Advance[HttpCall]:
     env: dict[str, str] = {}
     if request.refs:
         read: Mapping[str, str | None] = yield ReadEnvironment(names=request.refs)
@@ -85,6 +81,8 @@ def _built(request: RenderedRequest, approved: bool) -> Advance[HttpCall]:
                 f'Tool "{request.tool}": the environment variable {names} {are} not set. Nothing was sent.'
             )
     try:
+        if isinstance(request, RenderedMessage):
+            return connectors.build(request, env, approved=approved)
         return httpcall.build(request, env, approved=approved)
     except httpcall.BuildFailed as problem:
         raise StepFailed(str(problem)) from problem
@@ -93,8 +91,14 @@ def _built(request: RenderedRequest, approved: bool) -> Advance[HttpCall]:
 # Filling the templates ---------------------------------------------------------------------------------------
 
 
-def _rendered(walk: Walk, place: Place, tool: HttpTool) -> Advance[RenderedRequest]:
+def _rendered(walk: Walk, place: Place, tool: Tool) -> Advance[_Request]:
     """The tool with its templates filled. All expressions of one tool are evaluated together, under one limit."""
+    if isinstance(tool, HttpTool):
+        return (yield from _rendered_request(walk, place, tool))
+    return (yield from _rendered_message(walk, place, tool))
+
+
+def _rendered_request(walk: Walk, place: Place, tool: HttpTool) -> Advance[RenderedRequest]:
     tree = _templated(tool)
     if walk.spec.is_1_0:
         filled = references.fill10_tree(tree, walk.outputs, walk.situation.input)
@@ -157,6 +161,52 @@ def _body(tool: HttpTool, filled: Rendered, content_type: str | None) -> Rendere
     return RenderedBody(kind=tool.body.kind, content=content, content_type=content_type)
 
 
+# Messages: nothing in their texts refers to the environment ---------------------------------------------------
+
+
+def _rendered_message(
+    walk: Walk, place: Place, tool: SlackTool | GmailTool | ComponentTool
+) -> Advance[RenderedMessage]:
+    action: connectors.Action
+    match tool:
+        case SlackTool():
+            action, inputs = "slack_post_message", {"channel": tool.channel, "text": tool.text}
+        case GmailTool():
+            action, inputs = "gmail_send", {"to": tool.to, "subject": tool.subject, "body": tool.body}
+        case ComponentTool():
+            op = components.op_of(tool)
+            action, inputs = op.action, {name: tool.with_[name] for name in op.inputs}
+    if walk.spec.is_1_0:
+        filled = _each_text(inputs, partial(references.fill10, outputs=walk.outputs, input=walk.situation.input))
+    else:
+        values = yield from evaluating.template_values(walk, place, render11.collect(inputs))
+        filled = _each_text(inputs, partial(_filled, rest=iter(values)))
+    return RenderedMessage(
+        tool=tool.name,
+        action=action,
+        token=tool.secrets["token"] if isinstance(tool, ComponentTool) else tool.token,
+        texts={name: jsontext.as_text(value) for name, value in filled.items()},
+        extract=tool.extract or None,
+        component=(tool.use, tool.op) if isinstance(tool, ComponentTool) else None,
+    )
+
+
+def _each_text(node: Json, fill: Callable[[str], Json]) -> Json:
+    """The tree with every string filled, in order; keys never."""
+    if isinstance(node, str):
+        return fill(node)
+    if isinstance(node, Mapping):
+        return {key: _each_text(item, fill) for key, item in node.items()}
+    return [_each_text(item, fill) for item in node] if isinstance(node, list | tuple) else node
+
+
+def _filled(text: str, rest: Iterator[Json]) -> Json:
+    """The text with the next values in it; a value by itself, with its type, where it is all of the text (10.2)."""
+    parts = spans.parse(text)
+    own = [next(rest) for part in parts if isinstance(part, spans.Span)]
+    return own[0] if own and len(parts) == 1 else render11.fill_plain(text, own)
+
+
 # Failure rules: templated in 1.1, and a reference to the environment means nothing in them --------------------
 
 _TEXTS = ("path", "matches", "message_path")
@@ -170,8 +220,5 @@ def _filled_rules(rules: tuple[FailureRule, ...], values: list[Json]) -> tuple[J
 def _filled_rule(key: str, item: Json, rest: Iterator[Json]) -> Json:
     if not isinstance(item, str):
         return item
-    parts = spans.parse(item)
-    own = [next(rest) for part in parts if isinstance(part, spans.Span)]
-    if own and len(parts) == 1 and key not in _TEXTS:
-        return own[0]
-    return render11.fill_plain(item, own)
+    filled = _filled(item, rest)
+    return jsontext.as_text(filled) if key in _TEXTS else filled
