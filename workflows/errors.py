@@ -55,6 +55,10 @@ class ModelUnavailable(Refusal):
     code = "model_unavailable"
 
 
+class FixturesUnusable(Refusal):
+    """A run cannot be created: its calls cannot be recorded in, or replayed from, the folder that was named."""
+
+
 class SpecChanged(Refusal):
     """The file's hash is not the one that the run started with; restore the file, or reject or cancel."""
 
