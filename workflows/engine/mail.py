@@ -16,7 +16,7 @@ _LINE_BREAK: Final = re.compile("[\n\v\f\r\x1c-\x1e\x85\u2028\u2029]")
 _CONTROL: Final = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f]")
 _LINE_END: Final = re.compile("\r\n|\r|\n")
 #: The tokens of a list of addresses: a quoted name, an address, a mark, a name. Every character is in one of them.
-_ADDRESSES: Final = re.compile(r'"[^"]*"|<[^<>]*>|[",<>]|[^",<>]+')
+_ADDRESSES: Final = re.compile(r'"[^"]*"\s*|<[^<>]*>|[",<>]|[^",<>]+')
 
 
 def header_problem(field: str, text: str) -> str | None:
@@ -50,13 +50,11 @@ def _recipients(text: str) -> str:
 
 def _with_names_encoded(tokens: list[str]) -> Iterator[str]:
     for before, token, after in zip(["", *tokens], tokens, [*tokens[1:], ""], strict=False):
-        name = token.strip()
-        is_name = before.strip() in ("", ",") and after.startswith("<") and name not in ("", ",", "<", ">")
-        if not is_name or name.isascii():
+        if token.isascii() or before.strip() not in ("", ",") or after[:1] + after[-1:] != "<>":
             yield token
             continue
-        start = token[: len(token) - len(token.lstrip())]
-        yield f"{start}{_encoded(name.strip(chr(34)), 'To')} "
+        start, name = token[: len(token) - len(token.lstrip())], token.strip().strip('"')
+        yield f"{start}{_encoded(name, 'To')} "
 
 
 def _encoded(text: str, header: str) -> str:
