@@ -39,6 +39,14 @@ def now_sql(connection: BaseDatabaseWrapper, seconds: float = 0) -> tuple[str, t
     return "%s", (connection.ops.adapt_datetimefield_value(moment),)
 
 
+def epoch_sql(connection: BaseDatabaseWrapper, seconds: float = 0) -> tuple[str, tuple[Any, ...]]:
+    """The same as whole microseconds since 1970, for reckoning with times inside a statement on both databases."""
+    if connection.vendor == "postgresql":
+        moment, parameters = now_sql(connection, seconds)
+        return f"(extract(epoch FROM {moment}) * 1000000)::bigint", parameters
+    return "%s", (int((now().timestamp() + seconds) * 1_000_000),)
+
+
 class DbNow(Expression):
     """The present plus `seconds`, for `filter()`, `update()` and new rows."""
 

@@ -6,8 +6,11 @@ One loop for all: the worker (a database journal), the command line (a journal i
 from __future__ import annotations
 
 import enum
+from dataclasses import replace
 from typing import Protocol
 
+from workflows import pacing
+from workflows.engine import retrying
 from workflows.engine.effects import (
     AskModel,
     AskPerson,
@@ -18,11 +21,13 @@ from workflows.engine.effects import (
     MatchPatterns,
     Pause,
     ReadEnvironment,
+    ToolFailed,
 )
 from workflows.engine.events import EngineEvent
 from workflows.engine.machine import run
 from workflows.engine.situation import Situation
 from workflows.spec.model import Spec
+from workflows.waits import Clock
 from workflows.world import World
 
 
@@ -51,6 +56,18 @@ class Journal(Protocol):
     def still_mine(self) -> None:
         """Raise when the run was lost; asked immediately before a request leaves."""
 
+    def attempts_made(self, effect: CallTool) -> int:
+        """The attempts of this call that this run made before it was entered this time."""
+
+    def holds_slot(self, target: str) -> bool:
+        """Whether a slot of this target was taken for the next attempt earlier, and has come; asked once an attempt."""
+
+    def wait(self, seconds: float, clock: Clock, slot: str = "") -> None:
+        """Keep what is known, then wait before the next attempt; `slot` names the target whose slot is waited for.
+
+        Raise when the run was given back instead: the wait is too long for a worker, or the process is about to end.
+        """
+
 
 def drive(spec: Spec, situation: Situation, world: World, journal: Journal) -> Ending:
     """Walk the generator to its next stored pause or its end."""
@@ -67,13 +84,50 @@ def drive(spec: Spec, situation: Situation, world: World, journal: Journal) -> E
                 answer = journal.pause(item.pause)
                 if answer is None:
                     return Ending.PAUSED
-            elif isinstance(item, AskModel | CallTool):
-                journal.opening(item, item.tool if isinstance(item, CallTool) else world.provider)
-                answer = world.call(item, journal.still_mine)
-                journal.closing(answer)
+            elif isinstance(item, AskModel):
+                answer = _attempt(item, world.provider, world, journal)
+            elif isinstance(item, CallTool):
+                answer = _call_tool(item, world, journal)
             elif isinstance(item, Evaluate | MatchPatterns | ReadEnvironment | Fingerprint):
                 answer = world.look(item)
             else:
                 journal.note(item)
     finally:
         generator.close()
+
+
+def _attempt(effect: AskModel | CallTool, name: str, world: World, journal: Journal) -> object:
+    journal.opening(effect, name)
+    answer = world.call(effect, journal.still_mine)
+    journal.closing(answer)
+    return answer
+
+
+def _call_tool(effect: CallTool, world: World, journal: Journal) -> object:
+    """Attempts of one call until it succeeds or is given up (engine semantics 14.6). The request is built already."""
+    made = journal.attempts_made(effect)
+    if made and retrying.used_up(effect.call, made):
+        return ToolFailed(error=f'Tool "{effect.tool}": all its {made} attempts were made before.')
+    while True:
+        _take_turn(effect, world, journal)
+        answer = _attempt(effect, effect.tool, world, journal)
+        made += 1
+        if not isinstance(answer, ToolFailed):
+            return answer
+        verdict = retrying.after(effect.call, answer, attempts=made, now=world.clock.now())
+        if isinstance(verdict, retrying.GiveUp):
+            return replace(answer, error=verdict.error)
+        if world.waits:
+            journal.wait(verdict.seconds, world.clock)
+
+
+def _take_turn(effect: CallTool, world: World, journal: Journal) -> None:
+    """Wait for a slot of the call's host, where the tool is paced (engine semantics 14.7)."""
+    if effect.call.pace is None or not world.waits:
+        return
+    target = pacing.target_of(effect.call)
+    if journal.holds_slot(target):
+        return
+    seconds = world.pacer.take(target, pacing.interval_of(effect.call))
+    if seconds > 0:
+        journal.wait(seconds, world.clock, slot=target)

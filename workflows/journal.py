@@ -32,9 +32,11 @@ from workflows.engine.events import (
     StepCompleted,
     StepStarted,
 )
+from workflows.engine.retrying import LONGEST_SECONDS
 from workflows.engine.values import Outputs
 from workflows.models import Attempt, Run, RunEvent, Status
 from workflows.pooling import give_connection_back
+from workflows.waits import WORKER_WAITS_SECONDS, Clock
 
 logger = logging.getLogger("kampong.driver")
 
@@ -70,6 +72,14 @@ def event_row(run: Run, number: int, event: Event) -> RunEvent:
     )
 
 
+def _step_under_way(run: Run) -> int | None:
+    """The step whose start is the last thing that was told of this run, when it was entered and not left."""
+    if not run.last_event:
+        return None
+    row = RunEvent.objects.filter(run=run, number=run.last_event, type="step_started").first()
+    return None if row is None else jsontext.loads(row.payload)["index"]
+
+
 class RunJournal:
     """Writes one run while this process holds its lease. Every method raises LeaseLost when it no longer does."""
 
@@ -85,6 +95,8 @@ class RunJournal:
         self._attempts = run.attempts.count()
         self._open: Attempt | None = None
         self._outcome: str | None = None
+        self._under_way = _step_under_way(run)
+        self._slot = run.slot_target
         self.renewed_at = time.monotonic()
 
     @property
@@ -108,6 +120,8 @@ class RunJournal:
                 self._commit_outcome()
             self._index, self._phase, self._step = event.index, "before", event.step
             self._entered = event.index
+            if event.index == self._under_way:
+                return  # This entry of the step was told before the run was given back, or taken over.
         elif isinstance(event, StepCompleted):
             self._outputs[event.step] = event.output
             if not event.replayed:
@@ -134,7 +148,7 @@ class RunJournal:
             started_at=now(),
         )
         with transaction.atomic():
-            self._write()
+            self._write(not_before=None, slot_target="", slot_at=None)
             attempt.save(force_insert=True)
         self._open = attempt
         self._outcome = None
@@ -146,6 +160,36 @@ class RunJournal:
         """The call came back. The attempt closes in the transaction that appends what followed from it."""
         point("run.called")
         self._outcome = outcome.error if isinstance(outcome, ModelFailed | ToolFailed) else "ok"
+
+    def attempts_made(self, effect: CallTool) -> int:
+        """Counted in the rows: neither a release, nor a drain, nor a takeover gives a call more attempts."""
+        if not self._attempts:
+            return 0
+        return self.run.attempts.filter(step_index=effect.index, kind="tool", name=effect.tool).count()
+
+    def holds_slot(self, target: str) -> bool:
+        """Once: the next attempt needs another. A slot missed by more than a worker's longest wait is lost."""
+        held, self._slot = self._slot, ""
+        if held != target or self.run.slot_at is None:
+            return False
+        return (now() - self.run.slot_at).total_seconds() <= WORKER_WAITS_SECONDS
+
+    def wait(self, seconds: float, clock: Clock, slot: str = "") -> None:
+        """Wait here, or queue the run again until then: what is longer than a minute, or outlives this process.
+
+        The outcome of the attempt before is committed first, with the time until which the run waits: whoever takes it
+        over neither takes its fate for unknown nor calls too early.
+        """
+        until = time.monotonic() + seconds
+        if seconds > WORKER_WAITS_SECONDS:
+            self._hand_back(seconds, slot)
+        if self._outcome is not None:
+            self._commit_outcome(not_before=DbNow(seconds))
+        point("run.waiting")
+        give_connection_back()
+        clock.sleep(seconds)
+        if draining.is_set():
+            self._hand_back(max(0.0, until - time.monotonic()), slot)
 
     def pause(self, pause: Pause) -> Decision | None:
         """Ask the desk: a rule's decision at once, or None after the pause is stored and the lease given back."""
@@ -187,15 +231,25 @@ class RunJournal:
 
     # Writing --------------------------------------------------------------------------------------------------
 
-    def _hand_back(self) -> None:
-        with transaction.atomic():
-            self._write(status=Status.QUEUED, queued_at=DbNow(), lease_owner="", lease_until=None)
-        raise HandedBack(f"run {self.run.uuid}: handed back before its next step")
+    def _hand_back(self, seconds: float | None = None, slot: str = "") -> None:
+        """Give the run back: before its next step, or so many seconds before its next attempt.
 
-    def _commit_outcome(self) -> None:
+        A slot that was taken for that attempt stays taken.
+        """
+        waiting: dict[str, Any] = {}
+        if seconds is not None:
+            waiting["not_before"] = DbNow(min(seconds, LONGEST_SECONDS))
+        if slot:
+            waiting |= {"slot_target": slot, "slot_at": waiting["not_before"]}
+        with transaction.atomic():
+            self._write(status=Status.QUEUED, queued_at=DbNow(), lease_owner="", lease_until=None, **waiting)
+        when = "its next step" if seconds is None else f"its next attempt in {seconds:.0f} s"
+        raise HandedBack(f"run {self.run.uuid}: handed back before {when}")
+
+    def _commit_outcome(self, **fields: Any) -> None:
         point("run.before_event")
         with transaction.atomic():
-            self._write()
+            self._write(**fields)
         point("run.event_written")
 
     def _finish(self, event: Completed | Rejected | Failed) -> None:

@@ -11,6 +11,7 @@ from workflows.engine.effects import AskModel, CallTool, Decision, Pause
 from workflows.engine.events import AwaitingApproval, Event
 from workflows.engine.situation import Situation
 from workflows.spec.model import Spec
+from workflows.waits import Clock
 from workflows.world import World
 
 State = dict[str, Any]
@@ -39,6 +40,18 @@ class MemoryJournal:
 
     def still_mine(self) -> None:
         """Nobody else can take a run in memory."""
+
+    def attempts_made(self, effect: CallTool) -> int:
+        """A run in memory enters a step once."""
+        return 0
+
+    def holds_slot(self, target: str) -> bool:
+        """Every slot is waited for here."""
+        return False
+
+    def wait(self, seconds: float, clock: Clock, slot: str = "") -> None:
+        """Here and now, however long it takes."""
+        clock.sleep(seconds)
 
     def pause(self, pause: Pause) -> Decision | None:
         self.note(AwaitingApproval(step=pause.step, kind=pause.kind, reason=pause.reason, tool=pause.tool))

@@ -98,6 +98,8 @@ class Run(models.Model):
     surface = models.CharField(max_length=16, default="api")
 
     not_before = models.DateTimeField(null=True, blank=True)
+    slot_target = models.CharField(max_length=64, blank=True, default="", help_text="Whose slot it waits for.")
+    slot_at = models.DateTimeField(null=True, blank=True, help_text="The slot that was taken for its next call.")
     lease_owner = models.CharField(max_length=64, blank=True, default="")
     lease_token = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
@@ -180,6 +182,23 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.run_id} {self.step} #{self.n}"
+
+
+class PaceSlot(models.Model):
+    """When the next call to a paced target may be made; `target` is a keyed mark of host and port (14.7)."""
+
+    workspace = models.CharField(max_length=64, default=WORKSPACE)
+    target = models.CharField(max_length=64)
+    free_at = models.BigIntegerField(help_text="Microseconds since 1970, by the clock of every query.")
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["workspace", "target"], name="paceslot_workspace_target"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.workspace} {self.target[:12]}"
 
 
 class WorkerBeat(models.Model):

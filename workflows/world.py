@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from workflows import pacing
 from workflows.adapters.environment import Environment
 from workflows.adapters.evaluator import Evaluator
 from workflows.engine.effects import (
@@ -27,6 +28,8 @@ from workflows.engine.effects import (
     ToolFailed,
     ToolOutput,
 )
+from workflows.pacing import Pacer
+from workflows.waits import Clock, process_clock
 
 ModelAnswer = ModelText | ModelGate | ModelObject | ModelMalformed | ModelFailed
 
@@ -47,13 +50,20 @@ class ToolPort(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """What a run can reach: expressions, the environment, one model, tools."""
+    """What a run can reach: expressions, the environment, one model, tools.
+
+    `clock` and `pacer` are what it waits by before a call. With `waits` False it neither waits nor takes slots: a
+    replay calls nobody who would need time (engine semantics 16).
+    """
 
     evaluator: Evaluator
     environment: Environment
     model: ModelPort
     tools: ToolPort
     provider: str = "model"
+    clock: Clock = process_clock
+    pacer: Pacer = pacing.in_this_process
+    waits: bool = True
 
     def look(
         self, effect: Evaluate | MatchPatterns | ReadEnvironment | Fingerprint

@@ -1,0 +1,110 @@
+"""Slots for paced calls: the calls to one host are 1000/rps milliseconds apart, whoever makes them (14.7).
+
+The next free slot is taken by one statement on the database, so all processes queue in the order of arrival. A run
+without a database shares with the others of its process.
+"""
+# ruff: noqa: S608  (the parts put together here are constants of this module and the clock's fragment; data are parameters)
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+from urllib.parse import urlsplit
+
+from django.db import connection, transaction
+from django.utils.crypto import salted_hmac
+
+from statestore.clock import epoch_sql
+from workflows.engine.effects import HttpCall
+from workflows.engine.retrying import LONGEST_SECONDS
+
+_TABLE: Final = "workflows_paceslot"
+_MICROS: Final = 1_000_000
+_PORTS: Final = {"http": 80, "https": 443}
+_KEPT_SECONDS: Final = 24 * 3600
+
+
+class Pacer(Protocol):
+    """Hands out slots."""
+
+    def take(self, target: str, interval: float) -> float:
+        """Take the target's next free slot, `interval` seconds from the one before; in how many seconds it comes."""
+
+
+def target_of(call: HttpCall) -> str:
+    """A mark of the call's host and port, or of its tool where the URL has no host.
+
+    Keyed: a host can come from the environment, and no row holds such a value in clear (design 1).
+    """
+    return salted_hmac("kampong.pacing", _place(call), algorithm="sha256").hexdigest()
+
+
+def interval_of(call: HttpCall) -> float:
+    """Seconds between two slots; 0 for a call without pace."""
+    return min(1 / call.pace["rps"], LONGEST_SECONDS) if call.pace is not None else 0.0
+
+
+def _place(call: HttpCall) -> str:
+    try:
+        parts = urlsplit(call.url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = None
+    if not host:
+        return f"tool {call.tool}"
+    return f"host {host.rstrip('.')}:{port or _PORTS.get(parts.scheme.lower(), 0)}"
+
+
+class MemoryPacer:
+    """Slots of this process alone. Thread safe."""
+
+    def __init__(self, moment: Callable[[], float] = time.monotonic) -> None:
+        self._moment = moment
+        self._lock = threading.Lock()
+        self._free: dict[str, float] = {}
+
+    def take(self, target: str, interval: float) -> float:
+        with self._lock:
+            present = self._moment()
+            slot = max(self._free.get(target, present), present)
+            self._free[target] = slot + interval
+            return slot - present
+
+
+class DatabasePacer:
+    """Slots of everybody who works on this database."""
+
+    def __init__(self, workspace: str) -> None:
+        self._workspace = workspace
+
+    def take(self, target: str, interval: float) -> float:
+        micros = math.ceil(interval * _MICROS)
+        # SQLite's clock is ours: it is read when the write lock is there, or those who waited for it would all take the
+        # same past moment for the present.
+        with transaction.atomic(), connection.cursor() as cursor:
+            asked_at = time.monotonic()
+            now, at = epoch_sql(connection)
+            cursor.execute(
+                f"INSERT INTO {_TABLE} (workspace, target, free_at) VALUES (%s, %s, {now} + %s) "
+                f"ON CONFLICT (workspace, target) DO UPDATE SET free_at = %s + "
+                f"CASE WHEN {_TABLE}.free_at > {now} THEN {_TABLE}.free_at ELSE {now} END "
+                f"RETURNING free_at - %s - {now}",
+                (self._workspace, target, *at, micros, micros, *at, *at, micros, *at),
+            )
+            ahead: int = cursor.fetchall()[0][0]
+        return max(0.0, ahead / _MICROS - (time.monotonic() - asked_at))
+
+
+#: The slots of runs in memory.
+in_this_process = MemoryPacer()
+
+
+def prune() -> int:
+    """Forget targets whose last slot was taken a day ago: they are as free without a row."""
+    now, at = epoch_sql(connection, -_KEPT_SECONDS)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {_TABLE} WHERE free_at < {now}", at)
+        return int(cursor.rowcount)

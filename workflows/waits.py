@@ -1,0 +1,35 @@
+"""The time that a run waits by. Tests give a clock that does not take the time; a replay does not wait at all."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from statestore import clock
+from workflows.draining import draining
+
+#: A longer wait gives the worker back: the run is queued until its time has come (design 3.1).
+WORKER_WAITS_SECONDS = 60.0
+
+
+class Clock(Protocol):
+    """What a wait before a call goes by."""
+
+    def now(self) -> datetime:
+        """The present, aware."""
+
+    def sleep(self, seconds: float) -> None:
+        """Return when so many seconds are over, or earlier when the process is about to end."""
+
+
+class ProcessClock:
+    """The real one."""
+
+    def now(self) -> datetime:
+        return clock.now()
+
+    def sleep(self, seconds: float) -> None:
+        draining.wait(seconds)
+
+
+process_clock = ProcessClock()
