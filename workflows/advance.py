@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import traceback
+from dataclasses import replace
 
 from django.conf import settings
 from django.db import DatabaseError
@@ -16,7 +17,7 @@ from statestore.clock import DbNow
 from statestore.conf import value as setting
 from statestore.faults import point
 from workflows import registry
-from workflows.adapters import evaluator, http, models
+from workflows.adapters import evaluator
 from workflows.adapters.environment import Environment
 from workflows.codec import situation_of
 from workflows.driver import drive
@@ -26,6 +27,8 @@ from workflows.errors import Refusal
 from workflows.heartbeat import holding, owner
 from workflows.journal import HandedBack, LeaseLost, RunJournal
 from workflows.models import Run, Status
+from workflows.pacing import DatabasePacer
+from workflows.recording import LIVE, Recording
 from workflows.spec.model import Spec
 from workflows.world import World
 
@@ -52,17 +55,19 @@ def claim(workspace: str, run_uuid: str) -> Run | None:
     return run
 
 
-def world_for(spec: Spec, model_timeout_ms: int | None = None) -> World:
-    """The adapters of this process for one spec. Raises ModelUnavailable (engine semantics 2.1).
+def world_for(spec: Spec, model_timeout_ms: int | None = None, *, recording: Recording = LIVE) -> World:
+    """The adapters of this process for one spec. Raises ModelUnavailable (engine semantics 2.1) or FixturesUnusable.
 
-    `model_timeout_ms` comes before the spec's own limit of a model call.
+    `model_timeout_ms` comes before the spec's own limit of a model call. Nothing waits for a tool that is replayed.
     """
+    recording.check()
     return World(
         evaluator=evaluator.shared(),
         environment=Environment(os.environ, key=settings.SECRET_KEY),
-        model=models.client_for(spec, os.environ, model_timeout_ms),
-        tools=http.HttpTool(),
+        model=recording.model_for(spec, os.environ, model_timeout_ms),
+        tools=recording.tools_for(spec, os.environ),
         provider=spec.agent.model.provider if spec.agent.model else "model",
+        waits=recording.tools != "replay",
     )
 
 
@@ -96,7 +101,7 @@ def _drive(run: Run, journal: RunJournal, secrets: list[str]) -> None:
     try:
         spec = registry.pinned(run.workspace, run.spec_hash)
         secrets += _referred_to(spec)
-        world = world_for(spec)
+        world = replace(world_for(spec), pacer=DatabasePacer(run.workspace))
     except Refusal as refusal:
         journal.note(Failed(error=refusal.message))
         return
