@@ -173,38 +173,6 @@ def test_names_that_look_alike_but_are_not_the_same_are_refused() -> None:
     accepted(spec("  workflow:\n    - {step: a, action: a}\n    - {step: a, action: a}\n"))
 
 
-def test_an_unknown_key_is_noted_with_the_one_that_was_probably_meant() -> None:
-    (note,) = accepted(http("      require_approval: true\n      colour: red\n")).notes
-
-    assert (note.code, note.where, note.line) == ("unknown_keys", "agent.tools.0.require_approval", 12)
-    assert "require_approval (did you mean requires_approval?), colour" in note.message
-    assert accepted(http("      requires_approval: true\n")).notes == ()
-
-
-def test_what_is_not_performed_yet_is_said() -> None:
-    text = """
-version: "1.1"
-agent:
-  id: a
-  name: a
-  role: a
-  goal: a
-  tools:
-    - {name: t, action: http_request, method: GET, url: "http://localhost/", retry: {max: 2}, pace: {rps: 1}}
-  workflow:
-    - {step: s, type: tool, tool: t}
-"""
-    (note,) = load(text).notes
-    assert (note.code, note.where) == ("not_performed_yet", "agent.tools.0.retry")
-    assert "agent.tools.0.pace" in note.message
-
-
-def test_many_unknown_keys_are_one_short_note() -> None:
-    (note,) = accepted(spec("".join(f"  key_{number}: 1\n" for number in range(300)))).notes
-
-    assert note.message.endswith("key_49 and 250 more")
-
-
 def test_infinity_is_ignored_where_keys_are_ignored_and_refused_in_a_body() -> None:
     assert only_error(http("      body: {json: {rows: [1, .inf]}}\n")).where == "agent.tools.0.body.json.rows.1"
     accepted(spec("  surprise: [.inf, .nan]\n"))

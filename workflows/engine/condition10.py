@@ -10,9 +10,8 @@ from collections.abc import Callable, Mapping
 from workflows.engine import jsontext
 from workflows.engine.references import field
 from workflows.engine.values import Json, MaybeJson, Outputs
+from workflows.spec.patterns import CONDITION_10
 
-#: The operator is taken whole: `a.b >=` is no comparison of `a.b` with the text `=`.
-_SHAPE = re.compile(r"([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)\s*(?>(==|!=|>=|<=|>|<))\s*([^\n\r\u2028\u2029]+)")
 _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 _NUMERIC = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 _PREFIXED = re.compile(r"0[xX][0-9a-fA-F]+|0[oO][0-7]+|0[bB][01]+")
@@ -35,7 +34,7 @@ class ConditionError(ValueError):
 
 def evaluate(expression: str, outputs: Outputs) -> bool:
     """Whether `STEP.FIELD OP LITERAL` holds."""
-    shape = _SHAPE.fullmatch(expression.strip())
+    shape = CONDITION_10.fullmatch(expression.strip())
     if shape is None:
         raise ConditionError(
             f'the condition "{expression}" is not of the form STEP.FIELD OP LITERAL, OP one of == != >= <= > <'

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from typing import assert_never
 
 from workflows.engine import asking, condition10, evaluating, gates, references, tools
 from workflows.engine.values import Json
 from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk
 from workflows.spec.model import ActionStep, ApprovalStep, ConditionStep, Step, ToolStep
-
-_EXECUTE = re.compile(r"execute_tool\(([A-Za-z0-9_]+)\)")
-_ASK = "request_human_approval"
+from workflows.spec.patterns import ASK_A_PERSON, EXECUTE_TOOL
 
 
 def perform(walk: Walk, place: Place, step: Step) -> Advance[Done]:
@@ -31,14 +28,14 @@ def perform(walk: Walk, place: Place, step: Step) -> Advance[Done]:
 
 def _condition(walk: Walk, place: Place, step: ConditionStep) -> Advance[Done]:
     branch = step.then if (yield from _holds(walk, place, step.if_)) else step.else_
-    if branch == _ASK:
+    if branch == ASK_A_PERSON:
         reason = f'Step "{place.step}" asks a person before the run goes on.'
         yield from gates.approval(walk, place, kind="guardrail", reason=reason)
         return Done(output={"approved": True})
-    tool = _EXECUTE.fullmatch(branch)
+    tool = EXECUTE_TOOL.fullmatch(branch)
     if tool is None:
         raise StepFailed(
-            f'Step "{place.step}": the branch "{branch}" is not an action: use execute_tool(NAME), or {_ASK}.'
+            f'Step "{place.step}": the branch "{branch}" is not an action: use execute_tool(NAME), or {ASK_A_PERSON}.'
         )
     return Done(output=(yield from tools.run_tool(walk, place, tool[1])))
 

@@ -37,6 +37,7 @@ class Note:
     path: Path
     message: str
     line: int | None = None
+    column: int | None = None
 
     @property
     def where(self) -> str:

@@ -8,7 +8,7 @@ from workflows.spec import build
 from workflows.spec.errors import Note, SpecError
 from workflows.spec.hashing import spec_hash
 from workflows.spec.model import Json, Spec
-from workflows.spec.notes import unknown_keys
+from workflows.spec.notes import Subject, gather
 from workflows.spec.reader import Document, read
 from workflows.spec.shapes import Faults, kind_of
 from workflows.spec.source import Unreadable
@@ -56,7 +56,7 @@ def _check(document: Document) -> Loaded:
     cleaned = _staged(version, tree, faults)
     if faults.found:
         return _refused(document, faults)
-    notes = (*(note for make in version.notes for note in make(cleaned)), *unknown_keys(faults.dropped))
+    notes = gather(version.notes, Subject(tree=cleaned, written=tree, dropped=tuple(faults.dropped)))
     return Loaded(spec=build.spec(cleaned), notes=tuple(_placed(note, document) for note in notes))
 
 
@@ -87,4 +87,4 @@ def _refused(document: Document, faults: Faults) -> Loaded:
 
 def _placed(note: Note, document: Document) -> Note:
     position = document.position(note.path)
-    return note if position is None else replace(note, line=position[0])
+    return note if position is None else replace(note, line=position[0], column=position[1])

@@ -20,6 +20,12 @@ RESPONSE_PATH = re.compile(
     re.DOTALL,
 )
 LEGACY_PLACEHOLDER = re.compile(r"(?<![{$])\{[A-Za-z0-9_.]+\}(?!\})")
+#: Section 7 of the engine semantics. The operator is taken whole: `a.b >=` is no comparison of `a.b` with the text `=`.
+CONDITION_10 = re.compile(r"([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)\s*(?>(==|!=|>=|<=|>|<))\s*([^\n\r\u2028\u2029]+)")
+EXECUTE_TOOL = re.compile(r"execute_tool\(([A-Za-z0-9_]+)\)")
+ASK_A_PERSON = "request_human_approval"
+#: `$${NAME}` is the text `${NAME}`, and reads nothing.
+ENV_REFERENCE = re.compile(rf"\$(?P<escaped>\$?)\{{(?P<name>{ENV_NAME})\}}")
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE", re.IGNORECASE)
 
 _CREDENTIAL_WORDS = ("token", "secret", "password", "passwd", "credential", "apikey", "api-key", "api_key")

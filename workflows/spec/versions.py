@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from workflows.spec import agent_shapes, notes, rules
-from workflows.spec.errors import Note
+from workflows.spec import agent_shapes, block_notes, legacy_notes, naming_notes, notes, rules
 from workflows.spec.expression_rules import ExpressionRules
 from workflows.spec.model import Json
 from workflows.spec.shapes import Faults, Shape
@@ -21,24 +20,48 @@ class Version:
     shape: Shape
     rules: tuple[Callable[[dict[str, Json], Faults], None], ...]
     expressions: ExpressionRules | None
-    notes: tuple[Callable[[dict[str, Json]], Iterator[Note]], ...]
+    notes: tuple[notes.Maker, ...]
 
 
 _SHAPE = agent_shapes.document(agent_shapes.agent(tool, STEPS))
 _RULES = (rules.var_names, rules.output_schemas, rules.component_config, rules.look_alikes)
+_NOTES: tuple[notes.Maker, ...] = (
+    notes.knowledge_base,
+    notes.unknown_keys,
+    notes.misread_steps,
+    notes.approval_notifier,
+    naming_notes.repeated_steps,
+    naming_notes.repeated_tools,
+    naming_notes.unknown_tools,
+    naming_notes.branches_of_no_form,
+    block_notes.extracts,
+    block_notes.escaped_credentials,
+    block_notes.guardrails,
+    block_notes.base_urls,
+)
+_NOTES_OF_1_0: tuple[notes.Maker, ...] = (
+    notes.legacy_conditions,
+    notes.legacy_placeholders,
+    legacy_notes.condition_shapes,
+    legacy_notes.combinators,
+    legacy_notes.conditions_without_output,
+    legacy_notes.unreadable_confidence,
+    legacy_notes.unresolved_references,
+    legacy_notes.ignored_expressions,
+)
 
 VERSIONS: dict[str, Version] = {
     "1.0": Version(
         shape=_SHAPE,
         rules=(rules.nothing_of_1_1, *_RULES),
         expressions=None,
-        notes=(notes.knowledge_base, notes.legacy_conditions, notes.legacy_placeholders, notes.not_performed),
+        notes=(*_NOTES, *_NOTES_OF_1_0),
     ),
     "1.1": Version(
         shape=_SHAPE,
         rules=_RULES,
         expressions=ExpressionRules(),
-        notes=(notes.knowledge_base, notes.not_performed),
+        notes=(*_NOTES, block_notes.defaults),
     ),
 }
 #: Known by name, so that the refusal can say so.
