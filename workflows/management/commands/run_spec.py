@@ -12,13 +12,14 @@ from typing import Any, cast
 from django.core.management.base import CommandParser
 
 from approvals.actors import operating_system_user
+from workflows.adapters.fixtures import DEFAULT, MODES
 from workflows.advance import world_for
 from workflows.engine import jsontext
 from workflows.engine.effects import Decision, Pause
 from workflows.engine.events import Event, StepStarted
 from workflows.engine.situation import Situation, Trigger
 from workflows.engine.values import Json
-from workflows.errors import ModelUnavailable
+from workflows.errors import FixturesUnusable, ModelUnavailable
 from workflows.management.acting import starter
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import BAD_SPEC, DONE, REFUSED, WAITING, Stop, UsageError
@@ -27,10 +28,10 @@ from workflows.management.prompting import Prompt, approved_line
 from workflows.management.terminal import one_line, plain, pretty, warning_of
 from workflows.memory_run import State, decision_for, run_in_memory
 from workflows.models import Run
+from workflows.recording import Recording
 from workflows.registry import SERVED_ID, SERVED_ID_RULE, SpecFile, SpecUnreadable, read_spec
 from workflows.runs import start_run
 
-MODES = ("live", "record", "replay")
 _LARGEST_TIMEOUT = 2**53 - 1
 
 
@@ -46,9 +47,11 @@ class Command(AnsweringCommand):
         pairs: dict[str, Any] = {"action": "append", "default": [], "type": _pair, "metavar": "NAME=VALUE"}
         parser.add_argument("--var", help="a value for a var that the spec declares; repeatable", **pairs)
         parser.add_argument("--header", help="a header of the trigger; repeatable", **pairs)
-        parser.add_argument("--tools", choices=MODES, default="live", help="how tools are called (default: live)")
-        parser.add_argument("--models", choices=MODES, default="live", help="how models are asked (default: live)")
-        parser.add_argument("--fixtures", metavar="DIR", help="folder of recorded calls")
+        modes: dict[str, Any] = {"choices": MODES, "default": "live"}
+        parser.add_argument("--tools", help="how tools are called: live (default), record, or replay offline", **modes)
+        parser.add_argument("--models", help="how models are asked: live (default), record, or replay offline", **modes)
+        where = f"folder of the recorded calls (default: {DEFAULT} beside the spec)"
+        parser.add_argument("--fixtures", type=_folder, metavar="DIR", help=where)
         parser.add_argument("--timeout", type=_milliseconds, metavar="MS", help="time limit of one model call")
 
     def perform(self, **options: Any) -> int:
@@ -83,8 +86,8 @@ class Command(AnsweringCommand):
     def _in_memory(self, spec_file: SpecFile, options: dict[str, Any]) -> int:
         as_json: bool = options["json"]
         try:
-            world = world_for(spec_file.spec, options["timeout"])
-        except ModelUnavailable as refusal:
+            world = world_for(spec_file.spec, options["timeout"], recording=_recording(options))
+        except (ModelUnavailable, FixturesUnusable) as refusal:
             if not as_json:
                 raise
             self.answer({"success": False, "phase": "execution", "error": refusal.message})
@@ -181,8 +184,11 @@ def _error(error: Any) -> dict[str, Json]:
 
 def _check_usage(options: dict[str, Any]) -> None:
     for option in ("tools", "models"):
-        if options[option] != "live":
-            raise UsageError(f"--{option} {options[option]} is not available yet in this version; leave it at live")
+        if options["detach"] and options[option] != "live":
+            raise UsageError(
+                f"--detach and --{option} {options[option]} exclude each other: a stored run is continued by workers, "
+                "which call live"
+            )
     if options["detach"] and options["approve_all"]:
         raise UsageError("--detach and --approve-all exclude each other: a stored pause is decided by somebody")
     if options["detach"] and options["timeout"] is not None:
@@ -199,6 +205,11 @@ def _check_usage(options: dict[str, Any]) -> None:
                 raise UsageError(f"--{option}: {error.reason}") from error
 
 
+def _recording(options: dict[str, Any]) -> Recording:
+    folder: Path = options["fixtures"] or Path(options["spec"]).absolute().parent / DEFAULT
+    return Recording(tools=options["tools"], models=options["models"], folder=folder)
+
+
 def _check_vars(spec_file: SpecFile, given: list[tuple[str, str]]) -> None:
     declared = spec_file.spec.vars
     unknown = [name for name, _ in given if name not in declared]
@@ -213,6 +224,12 @@ def _pair(text: str) -> tuple[str, str]:
     if not separator or not name.strip():
         raise ArgumentTypeError("NAME=VALUE is needed, with a name before the first =")
     return name.strip(), value
+
+
+def _folder(text: str) -> Path:
+    if not text or "\x00" in text:
+        raise ArgumentTypeError("the path of a folder is needed")
+    return Path(text).absolute()
 
 
 def _milliseconds(text: str) -> int:
