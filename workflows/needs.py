@@ -6,19 +6,31 @@ from collections.abc import Iterator
 
 from workflows.engine.references import author
 from workflows.engine.values import Json
-from workflows.spec.model import HttpTool, Spec
+from workflows.spec.model import ComponentTool, GmailTool, HttpTool, SlackTool, Spec
 
 
 def environment_of(spec: Spec, tool_name: str) -> tuple[str, ...]:
-    """The names that the author wrote as `${NAME}` in an HTTP tool; none for a tool that is not there."""
-    tool = spec.agent.tool(tool_name)
-    if not isinstance(tool, HttpTool):
-        return ()
-    body = tool.body
-    parts: list[Json] = [tool.url, list(tool.headers.values()), list(tool.query.values())]
-    if body is not None:
-        parts += [body.json_, list((body.form or {}).values()), body.raw]
+    """The names that the author wrote as `${NAME}` where a tool reads them; none for a tool that is not there.
+
+    That is everywhere in an HTTP tool's request, and in the others only where the credential stands.
+    """
+    match spec.agent.tool(tool_name):
+        case HttpTool() as tool:
+            parts = _request_of(tool)
+        case SlackTool() | GmailTool() as tool:
+            parts = [tool.token]
+        case ComponentTool() as tool:
+            parts = list(tool.secrets.values())
+        case _:
+            parts = []
     return tuple(sorted({name for text in _texts(parts) for name in author(text).refs}))
+
+
+def _request_of(tool: HttpTool) -> list[Json]:
+    parts: list[Json] = [tool.url, list(tool.headers.values()), list(tool.query.values())]
+    if tool.body is not None:
+        parts += [tool.body.json_, list((tool.body.form or {}).values()), tool.body.raw]
+    return parts
 
 
 def _texts(node: Json) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.workbench import PAYING, write_spec
+from tests.workbench import HEAD, PAYING, write_spec
 from workflows.needs import environment_of
 
 
@@ -16,3 +16,21 @@ def test_the_names_are_those_that_the_author_wrote(tmp_path: Path) -> None:
     assert environment_of(spec, "pay") == ("PAY_HOST", "PAY_NOTE", "PAY_TOKEN")
     assert environment_of(spec, "look") == ()
     assert environment_of(spec, "no such tool") == ()
+
+
+def test_of_a_connector_it_is_the_token_and_of_a_component_its_secrets(tmp_path: Path) -> None:
+    tools = """\
+  tools:
+    - {{name: tell, action: slack_post_message, token: "${{SLACK}}", channel: "${{NOT_READ}}", text: "${{NOR_THIS}}"}}
+    - {{name: write, action: gmail_send, token: "${{MAIL}}", to: "${{NOT_READ}}", subject: s, body: "${{NOR_THIS}}"}}
+    - name: part
+      action: component
+      use: kampong/slack@1.0.0
+      op: post_message
+      with: {{channel: "${{NOT_READ}}", text: t}}
+      config: {{region: "${{NOR_THIS}}"}}
+      secrets: {{token: "${{PART}}"}}
+  workflow: [{{step: go, type: tool, tool: tell}}]
+"""
+    spec = write_spec(tmp_path, HEAD + tools).spec
+    assert [environment_of(spec, name) for name in ("tell", "write", "part")] == [("SLACK",), ("MAIL",), ("PART",)]
