@@ -250,11 +250,14 @@ def test_half_a_surrogate_pair_is_named(tool: Tool) -> None:
     assert "surrogate" in played(tool, expressions={"d": "\ud800"}).last.error
 
 
-def test_a_token_with_a_line_break_is_refused_without_showing_it() -> None:
-    done = played(slack(), env={"TOKEN": "tok\r\nX-Evil: 1"})
+@pytest.mark.parametrize("tool", EVERY_TOOL)
+@pytest.mark.parametrize("token", ["x1\n", "x1\r\nX-Evil: 1", " x1", "xö1", "x1\x00", "\ud800"])
+def test_a_variable_that_holds_no_token_is_named_and_not_shown(tool: Tool, token: str) -> None:
+    done = played(tool, env={"TOKEN": token})
     assert done.line == "S F"
-    assert "Authorization" in done.last.error
-    assert "Evil" not in done.last.error
+    assert done.calls == []
+    assert all(words in done.last.error for words in ('"send"', "TOKEN", "Nothing was sent"))
+    assert token not in done.last.error
 
 
 def test_a_component_that_cannot_run_fails_before_a_template_is_read() -> None:

@@ -5,6 +5,7 @@ Only the token refers to the environment. A `${NAME}` in any other text is that 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeAlias
@@ -25,6 +26,8 @@ _SLACK_REFUSED: Final[tuple[Json, ...]] = (
     {"path": "ok", "equals": False, "message_path": "error", "retryable": False},
     {"path": "ok", "exists": False, "retryable": False},
 )
+#: Visible ASCII: what goes into a header as it is. A file's last line break is the usual fault.
+_TOKEN: Final = re.compile("[!-~]+")
 #: The field that says where a message goes.
 _PLACES: Final[Mapping[Action, str]] = {"slack_post_message": "channel", "gmail_send": "to"}
 
@@ -87,6 +90,10 @@ def build(message: RenderedMessage, env: Mapping[str, str], *, approved: bool) -
     conflict = message.conflict()
     if conflict is not None:
         raise httpcall.BuildFailed(conflict)
+    for name in message.refs:
+        if not _TOKEN.fullmatch(env[name]):
+            what = f"the environment variable {name} holds a blank, a line break or another character of no token"
+            raise httpcall.BuildFailed(f'Tool "{message.tool}": {what}. Nothing was sent.')
     if message.action == "slack_post_message":
         request = _request(message, _SLACK_URL, "application/json; charset=utf-8", {**message.texts}, _SLACK_REFUSED)
         return replace(httpcall.build(request, env, approved=approved), service="slack")
