@@ -38,6 +38,7 @@ class Asking:
             "structure": effect.structure,
             "temperature": effect.temperature,
         }
+        hidden = hidden.for_keys()
         text = jsontext.canonical({name: hidden.tree(value) for name, value in asked.items()})
         key = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
         return f"{fixtures.MODELS}/{fixtures.file_name(effect.step, key)}"

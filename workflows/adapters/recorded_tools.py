@@ -38,6 +38,7 @@ class Request:
     @classmethod
     def of(cls, call: HttpCall, hidden: Redactor) -> Request:
         """The call's, with what `hidden` hides taken out, so that it is the same under another secret."""
+        hidden = hidden.for_keys()
         body = _body_of(call, hidden) if call.body else None
         return cls(tool=call.tool, method=call.method, url=hidden.text(call.url), body=body)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from workflows.engine import jsontext
-from workflows.engine.redact import redact
+from workflows.engine.redact import MARK, redact
 from workflows.engine.values import NOTHING, Json, MaybeJson
 
 
@@ -18,6 +18,13 @@ class Redactor:
     def also(self, secrets: Iterable[str]) -> Redactor:
         """One that hides these as well."""
         return Redactor(self._secrets.union(secrets))
+
+    def for_keys(self) -> Redactor:
+        """One that also takes an encoded `[REDACTED]` for what it stands for.
+
+        A replay hands on `[REDACTED]` where the recorded run handed on a secret, and encodes it on the way.
+        """
+        return self.also([MARK])
 
     def text(self, text: str) -> str:
         return redact(text, self._secrets) if self._secrets else text
