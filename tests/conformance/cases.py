@@ -34,18 +34,19 @@ IN_MEMORY: Final = (
     "http-response",
     "failure-when",
     "redaction",
+    "retry",
     "output-schema",
     "connectors",
 )
 #: A script of acts on the database, a list of calls over HTTP, a list of operations on a store.
 PERSISTED: Final = "persisted"
 SERVE: Final = "serve"
+#: Runs in memory one after the other, recorded and replayed in one folder.
+FIXTURES: Final = "fixtures"
 STORE: Final = "store"
 
 #: Families that are not run yet, each with the reason. A family is in this table or it runs.
 LATER: Final[Mapping[str, str]] = {
-    "retry": "HTTP retries, pacing and the clock that they sleep by come with the complete tool",
-    "fixtures": "record and replay come later; the effects that they will stand at are there",
     "slack": "there is no Slack surface yet",
     "cli": "needs `doctor`, `check_spec` and replay, which come later; `run_spec` has a suite of its own",
 }

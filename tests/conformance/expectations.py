@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tests.conformance import matching
-from tests.conformance.matching import Handler, Unmet, shown
+from tests.conformance.matching import CaseError, Handler, Unmet, shown
 from tests.fakes_models import Asked
 from tests.fakes_tools import Recorded
 from workflows.engine import jsontext
@@ -24,6 +24,7 @@ class Outcome:
     requests_at_pause: tuple[int, ...] = ()
     questions: tuple[Asked, ...] = ()
     model: str = "test-model"
+    sleeps_ms: tuple[int, ...] | None = None
 
 
 # Parts ---------------------------------------------------------------------------------------------------------
@@ -158,6 +159,12 @@ def _output_lacks(where: str, wanted: list[str], found: Outcome) -> None:
         matching.absent(f"{where}.{step}", step, True, found.state["finalOutput"])
 
 
+def _sleeps(where: str, wanted: list[int], found: Outcome) -> None:
+    if found.sleeps_ms is None:
+        raise CaseError(f"{where}: only a case with `clock: fake` knows what was slept")
+    matching.equal(where, wanted, list(found.sleeps_ms))
+
+
 def _error(found: Outcome) -> str:
     return str(found.state.get("error", ""))
 
@@ -180,6 +187,7 @@ OVERALL: Final[Mapping[str, Handler]] = {
     "requests_at_pause": lambda where, wanted, found: matching.equal(where, wanted, list(found.requests_at_pause)),
     "prompts": _prompts,
     "model_calls": _model_calls,
+    "sleeps_ms": _sleeps,
     "nowhere_in_state": lambda where, wanted, found: matching.lacks(where, wanted, jsontext.dumps(dict(found.state))),
 }
 

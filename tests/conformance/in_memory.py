@@ -18,12 +18,14 @@ from workflows.engine.situation import Situation, Trigger
 from workflows.engine.state import event_json
 from workflows.engine.values import NOTHING
 from workflows.memory_run import State, decision_for, run_in_memory
+from workflows.pacing import MemoryPacer
+from workflows.recording import LIVE, Recording
 from workflows.spec import build, reader
 from workflows.spec.load import load
 from workflows.spec.model import Spec
 from workflows.world import World
 
-INPUTS: Final = HEAD | {"spec", "input", "trigger", "vars", "env", "model", "http", "decisions", "engine_only"}
+INPUTS: Final = HEAD | {"spec", "input", "trigger", "vars", "env", "model", "http", "decisions", "engine_only", "clock"}
 _APPROVED: Final = {"approve": True, "reject": False}
 
 
@@ -58,10 +60,12 @@ def situation_of(case: Case) -> Situation:
     )
 
 
-def world_of(stage: Stage, spec: Spec) -> World:
+def world_of(stage: Stage, spec: Spec, recording: Recording = LIVE) -> World:
     """The product's own world, with the case's environment and nothing besides."""
-    world = world_for(spec)
+    world = world_for(spec, recording=recording)
     environment = Environment(stage.case.get("env") or {})
+    if stage.clock is not None:
+        world = replace(world, clock=stage.clock, pacer=MemoryPacer(stage.clock.moment))
     return replace(
         world, environment=environment, model=TellingModel(stage, world.model) if stage.tells else world.model
     )
@@ -81,7 +85,7 @@ class Decisions:
         return decision_for(pause, approved=_APPROVED[one["decision"]], reason=one.get("reason"), by="case")
 
 
-def run(stage: Stage, decisions: Decisions) -> Outcome:
+def run(stage: Stage, decisions: Decisions, recording: Recording = LIVE) -> Outcome:
     """The run and what was seen of it."""
     spec = spec_of(stage.spec, engine_only=stage.case.get("engine_only", False))
     events: list[dict[str, Any]] = []
@@ -94,7 +98,8 @@ def run(stage: Stage, decisions: Decisions) -> Outcome:
             pauses.append(state["pendingApproval"])
             requests_at_pause.append(len(stage.tools.requests))
 
-    state = run_in_memory(spec, situation_of(stage.case), world_of(stage, spec), ask=decisions, listener=listen)
+    world = world_of(stage, spec, recording)
+    state = run_in_memory(spec, situation_of(stage.case), world, ask=decisions, listener=listen)
     stage.surprises()
     if decisions.rest:
         raise Unmet(f"the run ended without asking for {len(decisions.rest)} of its decisions")
@@ -105,4 +110,5 @@ def run(stage: Stage, decisions: Decisions) -> Outcome:
         requests=tuple(stage.tools.requests),
         requests_at_pause=tuple(requests_at_pause),
         questions=tuple(stage.models.requests),
+        sleeps_ms=tuple(stage.clock.sleeps_ms) if stage.clock is not None else None,
     )

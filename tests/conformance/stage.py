@@ -8,7 +8,8 @@ from typing import Any, Self
 from django.test import override_settings
 
 from tests.conformance.cases import Case, checked_scripts, placed, with_model_at
-from tests.conformance.matching import Unmet
+from tests.conformance.matching import CaseError, Unmet
+from tests.fakes_clock import FakeClock
 from tests.fakes_models import FakeModels
 from tests.fakes_tools import FakeTools
 from workflows.adapters.models import ModelAnswer, ModelClient
@@ -20,6 +21,9 @@ class Stage:
 
     def __init__(self, case: Case) -> None:
         checked_scripts(case)
+        if case.get("clock", "fake") != "fake":
+            raise CaseError(f"clock: there is none that is called {case['clock']}")
+        self.clock = FakeClock() if "clock" in case else None
         self.tools = FakeTools(keep_alive=False)
         self.models = FakeModels(case.get("model"), keep_alive=False)
         self.case: Case = placed(case, self.tools.url)
