@@ -17,6 +17,7 @@ from __future__ import annotations
 import base64
 import json
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -30,12 +31,16 @@ Script = Mapping[str, Answer | list[Answer]]
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """One request as it arrived; `url` is whole, with a mounted host's own address restored."""
+    """One request as it arrived, `at` so many seconds of this process's monotonic clock.
+
+    `url` is whole, with a mounted host's own address restored.
+    """
 
     method: str
     url: str
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    at: float
 
     def header(self, name: str) -> str | None:
         """The first header of that name, in any case."""
@@ -93,7 +98,7 @@ class FakeTools:
         """Record a request and take its answer from the script."""
         url = self._restored(target)
         with self._lock:
-            self.requests.append(Recorded(method=method, url=url, headers=headers, body=body))
+            self.requests.append(Recorded(method=method, url=url, headers=headers, body=body, at=time.monotonic()))
             key = self._key(method, url)
             if key is None:
                 return self._fail(f"no answer is scripted for {method} {url}")

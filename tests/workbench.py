@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from django.contrib.auth.models import User
+from django.db.models import Q
 
 from approvals.actors import actor_for_user
 from approvals.models import ApprovalRequest, RequestStatus
+from statestore.clock import DbNow
 from workflows.actors import Actor, Surface
 from workflows.advance import advance
 from workflows.models import Run, Status
@@ -84,7 +86,8 @@ def work() -> int:
     """Drive what is queued and due, as a worker would; how many runs."""
     done = 0
     while True:
-        queued = list(Run.objects.filter(status=Status.QUEUED).order_by("id"))
+        due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
+        queued = list(Run.objects.filter(due, status=Status.QUEUED).order_by("id"))
         for run in queued:
             advance(run.workspace, str(run.uuid))
         done += len(queued)
