@@ -19,6 +19,8 @@ def execute(words: list[str]) -> None:
             except SystemExit:
                 sys.exit(WRONG_USE)
 
+    if words[1:] == ["--version"]:
+        words = [words[0], "run_spec", "--version"]  # Django would name itself alone
     utility = CommandLine(words)
     if len(words) < 2 and "DJANGO_AUTO_COMPLETE" not in os.environ:
         sys.stderr.write(utility.main_help_text() + "\n")

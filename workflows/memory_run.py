@@ -18,15 +18,18 @@ State = dict[str, Any]
 #: Answers a pause, or None to leave it waiting.
 Asker = Callable[[Pause], Decision | None]
 Listener = Callable[[Event, State], None]
+#: Hears how many seconds the run waits now, and for the slot of which target; no target means before another attempt.
+Waiter = Callable[[float, str], None]
 
 
 class MemoryJournal:
     """Keeps the state in memory and tells the listener each event after the state has been updated with it."""
 
-    def __init__(self, ask: Asker, listener: Listener) -> None:
+    def __init__(self, ask: Asker, listener: Listener, waiter: Waiter | None = None) -> None:
         self.state: State = state.new_state()
         self._ask = ask
         self._listener = listener
+        self._waiter = waiter
 
     def note(self, event: Event) -> None:
         self.state = state.apply(self.state, event)
@@ -51,6 +54,8 @@ class MemoryJournal:
 
     def wait(self, seconds: float, clock: Clock, slot: str = "") -> None:
         """Here and now, however long it takes."""
+        if self._waiter is not None:
+            self._waiter(seconds, slot)
         clock.sleep(seconds)
 
     def pause(self, pause: Pause) -> Decision | None:
@@ -62,9 +67,17 @@ class MemoryJournal:
         return decision
 
 
-def run_in_memory(spec: Spec, situation: Situation, world: World, *, ask: Asker, listener: Listener) -> State:
+def run_in_memory(
+    spec: Spec,
+    situation: Situation,
+    world: World,
+    *,
+    ask: Asker,
+    listener: Listener,
+    waiter: Waiter | None = None,
+) -> State:
     """Drive to the end, or to a pause that `ask` leaves open; the state then."""
-    journal = MemoryJournal(ask, listener)
+    journal = MemoryJournal(ask, listener, waiter)
     drive(spec, situation, world, journal)
     return journal.state
 

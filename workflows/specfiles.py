@@ -22,6 +22,7 @@ SPEC_LIMIT = 4 * 1024 * 1024
 # without its signature showing it, so it is read again until it has rested.
 _RESTED_NS = 100_000_000
 _REMEMBERED = 4096
+_UNREAD = "cannot be read: "
 _SUFFIXES = frozenset({".yaml", ".yml"})
 
 Signature: TypeAlias = tuple[int, int, int, int, int]
@@ -36,6 +37,11 @@ class SpecUnreadable(Refusal):
         super().__init__(f"{path}: {'; '.join(str(error) for error in errors)}")
         self.path = path
         self.errors = errors
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing is known of what the file says: it is missing, a folder, locked away, a broken disk."""
+        return self.errors[0].message.startswith(_UNREAD)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +111,7 @@ class SpecFiles:
             return before.file
         last_id = before.file.agent_id if before is not None else None
         if not self._pipes and path.is_fifo():
-            reading = _Reading(signature=None, file=broken(path, "cannot be read: it is a pipe", last_id))
+            reading = _Reading(signature=None, file=broken(path, f"{_UNREAD}it is a pipe", last_id))
         else:
             reading = _read(path, last_id)
         self._readings[path] = reading
@@ -148,7 +154,7 @@ def _read(path: Path, last_id: str | None) -> _Reading:
             content = file.read(SPEC_LIMIT + 1)
             ended = _signature(os.fstat(file.fileno()))
     except OSError as error:
-        return _Reading(signature=None, file=broken(path, f"cannot be read: {error.strerror or error}", last_id))
+        return _Reading(signature=None, file=broken(path, f"{_UNREAD}{error.strerror or error}", last_id))
     steady = began == ended and _rested(ended)
     return _Reading(signature=ended if steady else None, file=_check(path, content, last_id))
 

@@ -52,10 +52,17 @@ class AnsweringCommand(KampongCommand):
             self.answer(self.refused("database", database_message(error), {}))
             return REFUSED
         except Stop as stop:
-            if not options.get("json") or stop.returncode in (WRONG_USE, INTERRUPTED):
+            if not options.get("json") or stop.returncode == WRONG_USE:
                 raise
-            self.answer(self.refused("not_possible", str(stop), {}))
+            interrupted = stop.returncode == INTERRUPTED
+            self.answer(self.refused("interrupted" if interrupted else "not_possible", str(stop), {}))
             return stop.returncode
+        except (KeyboardInterrupt, Exception) as error:
+            if options.get("json"):
+                interrupted = isinstance(error, KeyboardInterrupt)
+                words = "Interrupted." if interrupted else f"unexpected error: {type(error).__name__}; stderr says more"
+                self.answer(self.refused("interrupted" if interrupted else "unexpected", words, {}))
+            raise
 
     def refused(self, code: str, message: str, extra: dict[str, Any]) -> dict[str, Json]:
         """The object of a refusal."""

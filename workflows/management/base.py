@@ -6,8 +6,8 @@ waiting, 64 wrong use.
 
 from __future__ import annotations
 
-import os
 import sys
+import traceback
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -30,8 +30,11 @@ from django.db import (
 )
 
 from workflows.errors import Refusal, SpecBroken
+from workflows.management.streams import let_go, open_missing
 from workflows.management.terminal import to_type
 from workflows.specfiles import SpecUnreadable
+
+VERSION = "0.1.0"
 
 DONE = 0
 BAD_SPEC = 1
@@ -73,15 +76,38 @@ class KampongCommand(BaseCommand):
         """Do it; the exit code. A Refusal, or a database that does not answer, becomes one line and its code."""
         raise NotImplementedError
 
+    def __init__(self, *args: Any, **options: Any) -> None:
+        open_missing()
+        super().__init__(*args, **options)
+
+    def get_version(self) -> str:
+        """Ours, not Django's alone."""
+        return f"Kampong {VERSION} (Django {super().get_version()})"
+
     def say(self, line: str) -> None:
         """A message for the person at the terminal, on stderr."""
-        self.stderr.write(line)
-        self.stderr.flush()
+        try:
+            self.stderr.write(line)
+            self.stderr.flush()
+        except OSError:
+            let_go(sys.stderr)
 
-    def show(self, line: str) -> None:
-        """A line of the result, on stdout."""
-        self.stdout.write(line)
-        self.stdout.flush()
+    def show(self, line: str) -> bool:
+        """A line of the result, on stdout; whether anybody still reads it.
+
+        A reader that left (`| head`) ends nothing: the exit code says how the work went. A disk that is full does.
+        """
+        try:
+            self.stdout.write(line)
+            self.stdout.flush()
+        except BrokenPipeError:
+            let_go(sys.stdout)
+            return False
+        except OSError as error:
+            let_go(sys.stdout)
+            self.say(f"The result cannot be written: {error.strerror or error}.")
+            raise Stop(code=REFUSED) from error
+        return True
 
     def handle(self, *args: Any, **options: Any) -> None:
         try:
@@ -112,8 +138,10 @@ class KampongCommand(BaseCommand):
         except CommandError as error:
             code = _report(self, error, str(error), options)
         except BrokenPipeError:
-            # The reader of our output left (`| head`); nothing more can be said to it, not at exit either.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            let_go(sys.stdout)
+        except Exception:  # noqa: BLE001  (a fault of ours is reported whole, and never with the code of a bad spec)
+            traceback.print_exc()
+            code = REFUSED
         finally:
             connections.close_all()
         sys.exit(code)
@@ -144,11 +172,11 @@ def _parse(parser: ArgumentParser, words: list[str]) -> Namespace:
         sys.exit(stop.code if not stop.code else WRONG_USE)
 
 
-def _report(command: BaseCommand, error: CommandError, message: str, options: dict[str, Any]) -> int:
+def _report(command: KampongCommand, error: CommandError, message: str, options: dict[str, Any]) -> int:
     if options.get("traceback"):
         raise error
     if message:
-        command.stderr.write(message)
+        command.say(message)
     return error.returncode if isinstance(error, Stop) else REFUSED
 
 

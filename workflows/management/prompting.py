@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Callable
@@ -38,7 +39,8 @@ def read_answer(line: str) -> Answer:
 class Prompt:
     """Asks at `out` and reads one line of standard input for each pause; the end of input rejects.
 
-    `complain` writes a line for the person. `by` is the name that the decision carries.
+    So does a question that cannot be shown: nobody decides about what nobody saw. `complain` writes a line for the
+    person. `by` is the name that the decision carries.
     """
 
     out: TextIO
@@ -47,12 +49,17 @@ class Prompt:
 
     def ask(self, pause: Pause) -> Decision:
         """The person's answer."""
-        self.out.write(question(pause) + "\n" + _HOW)
-        self.out.flush()
+        try:
+            self.out.write(question(pause) + "\n" + _HOW)
+            self.out.flush()
+        except OSError as error:
+            self.complain(f"The question cannot be shown ({error.strerror or error}): rejected.")
+            return decision_for(pause, approved=False, reason=None, by=self.by)
         line = _read_line()
         if sys.stdin is None or not sys.stdin.isatty():
-            self.out.write("\n")
-            self.out.flush()
+            with contextlib.suppress(OSError):
+                self.out.write("\n")
+                self.out.flush()
         if not line:
             self.complain("The input ended before an answer: rejected.")
         answer = read_answer(line)

@@ -80,3 +80,12 @@ def time_left(until: datetime, moment: datetime) -> str:
     if days:
         return f"{days} d {hours} h"
     return f"{hours} h {minutes} min" if hours else f"{minutes} min"
+
+
+def duration(seconds: float, *, whole: bool = False) -> str:
+    """`0.4 s`, `12.3 s`, `2 min 5 s`, `1 h 0 min`; `whole` leaves out tenths."""
+    if seconds < 59.95:
+        return f"{int(seconds)} s" if whole else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes_left = divmod(minutes, 60)
+    return f"{hours} h {minutes_left} min" if hours else f"{minutes} min {rest} s"

@@ -43,7 +43,8 @@ class Command(AnsweringCommand):
 
     def _export(self) -> int:
         for entry in AuditEntry.objects.order_by("id").iterator():
-            self.stdout.write(jsontext.dumps(_line(entry)))
+            if not self.show(jsontext.dumps(_line(entry))):
+                break
         return DONE
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from tests.surfaces.cli.running import command, spec_at
 
 KEY = "00000000-0000-4000-8000-000000000000"
@@ -73,15 +75,6 @@ def test_wrong_use_exits_64_and_says_on_stderr_what_is_wrong(words: list[str], t
     assert told.err.strip()
 
 
-@pytest.mark.parametrize("option", ["--tools", "--models"])
-@pytest.mark.parametrize("mode", ["record", "replay"])
-def test_modes_of_a_later_version_are_refused_by_name(option: str, mode: str, tmp_path: Path) -> None:
-    told = command("run_spec", spec_at(tmp_path), "--input", "x", option, mode)
-    assert told.code == 64
-    assert f"{option} {mode}" in told.err
-    assert "not available yet in this version" in told.err
-
-
 def test_wrong_use_is_text_on_stderr_even_with_json(tmp_path: Path) -> None:
     told = command("run_spec", spec_at(tmp_path), "--input", "x", "--json", "--timeout", "0")
     assert (told.code, told.out) == (64, "")
@@ -93,3 +86,11 @@ def test_help_goes_to_stdout_and_exits_0(name: str) -> None:
     assert told.code == 0
     assert "usage" in told.out
     assert told.err == ""
+
+
+@pytest.mark.parametrize("name", ["run_spec", "approvals", "runs", "sweep", "audit", "api_token"])
+def test_the_version_is_ours(name: str) -> None:
+    told = command(name, "--version")
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert (told.code, told.err) == (0, "")
+    assert told.out.startswith(f"Kampong {declared} (Django ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from workflows.management.base import DONE, KampongCommand
+from workflows.models import Run
 from workflows.recovery import recover
 
 WORDS = {
@@ -18,7 +19,10 @@ class Command(KampongCommand):
     help = "Queue again runs that lost their worker or message; interrupt those whose call has an unknown fate."
 
     def act(self, **options: Any) -> int:
-        done = recover(lambda run, act: self.show(f"{run.uuid} {run.agent_id}: {WORDS[act]}"))
+        def tell(run: Run, act: str) -> None:
+            self.show(f"{run.uuid} {run.agent_id}: {WORDS[act]}")
+
+        done = recover(tell)
         if not (done.resent or done.requeued or done.interrupted):
             self.show("Nothing to recover.")
         return DONE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import re
 import sys
 from argparse import ArgumentTypeError
@@ -16,16 +16,18 @@ from workflows.adapters.fixtures import DEFAULT, MODES
 from workflows.advance import world_for
 from workflows.engine import jsontext
 from workflows.engine.effects import Decision, Pause
-from workflows.engine.events import Event, StepStarted
+from workflows.engine.events import Event
 from workflows.engine.situation import Situation, Trigger
+from workflows.engine.state import new_state
 from workflows.engine.values import Json
 from workflows.errors import FixturesUnusable, ModelUnavailable
 from workflows.management.acting import starter
 from workflows.management.answers import AnsweringCommand
-from workflows.management.base import BAD_SPEC, DONE, REFUSED, WAITING, Stop, UsageError
+from workflows.management.base import BAD_SPEC, DONE, INTERRUPTED, REFUSED, WAITING, Stop, UsageError
 from workflows.management.following import Rest, rest_of, to_rest
+from workflows.management.progress import Progress, Write
 from workflows.management.prompting import Prompt, approved_line
-from workflows.management.terminal import one_line, plain, pretty, warning_of
+from workflows.management.terminal import plain, pretty, warning_of
 from workflows.memory_run import State, decision_for, run_in_memory
 from workflows.models import Run
 from workflows.recording import Recording
@@ -71,11 +73,10 @@ class Command(AnsweringCommand):
 
     def _refuse(self, path: Path, refusal: SpecUnreadable, as_json: bool) -> int:
         """The file cannot be read, or it is no spec."""
-        readable = path.exists() and not path.is_dir() and os.access(path, os.R_OK)
         if not as_json:
             for error in refusal.errors:
                 self.complain(f"{path}: {error}")
-        elif not readable:
+        elif refusal.unread:
             self.answer({"success": False, "phase": "validation", "error": refusal.message})
         else:
             self.answer({"success": False, "phase": "validation", "errors": [_error(one) for one in refusal.errors]})
@@ -99,20 +100,32 @@ class Command(AnsweringCommand):
         )
         # With --json stdout is for the object alone; whoever sits at a terminal still sees the run move.
         out = self.stderr if as_json else self.stdout
+        seen = not as_json or sys.stderr.isatty()
+        progress = Progress(_quiet(out) if seen else _nowhere, live=seen and out.isatty())
         prompt = Prompt(out=cast(Any, _Raw(out)), complain=self.say, by=operating_system_user())
+        known = new_state()
 
         def ask(pause: Pause) -> Decision:
             if not options["approve_all"]:
-                return prompt.ask(pause)
+                with progress.asking():
+                    return prompt.ask(pause)
             self.say(approved_line(pause))
             return decision_for(pause, approved=True, reason=None, by=prompt.by)
 
         def listen(event: Event, state: State) -> None:
-            if isinstance(event, StepStarted) and (not as_json or sys.stderr.isatty()):
-                out.write(f"{one_line(event.step)} running...")
-                out.flush()
+            nonlocal known
+            known = state
+            progress.hear(event)
 
-        state = run_in_memory(spec_file.spec, situation, world, ask=ask, listener=listen)
+        try:
+            state = run_in_memory(spec_file.spec, situation, world, ask=ask, listener=listen, waiter=progress.wait)
+        except KeyboardInterrupt:
+            if not as_json:
+                raise
+            self.answer(_outcome({**known, "status": "interrupted", "error": "Interrupted."}))
+            return INTERRUPTED
+        finally:
+            progress.stop()
         return self._tell(state, as_json)
 
     def _tell(self, state: State, as_json: bool) -> int:
@@ -147,6 +160,21 @@ class Command(AnsweringCommand):
             if rest.complaint:
                 self.say(rest.complaint)
         return rest.code if ended else WAITING
+
+
+def _nowhere(text: str) -> None:
+    """Nobody looks."""
+
+
+def _quiet(stream: Any) -> Write:
+    """Writes at once, and nothing where the stream takes nothing more: a run does not stop for want of a listener."""
+
+    def write(text: str) -> None:
+        with contextlib.suppress(OSError):
+            stream.write(text, ending="")
+            stream.flush()
+
+    return write
 
 
 class _Raw:
