@@ -1,0 +1,122 @@
+"""A wait of more than a minute gives the worker back: the run is queued until its time, and goes on as if it had slept."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django_tasks_db.models import DBTaskResult
+
+from approvals.services import decide
+from statestore.clock import now
+from tests.conftest import Clock, People
+from tests.crash.waiting import asked, outcomes, told, waiting_spec
+from tests.fakes_tools import FakeTools
+from tests.workbench import acting, begin, to_pause, work
+from workflows import messages
+from workflows.advance import advance
+from workflows.models import Run, Status
+from workflows.recovery import recover
+from workflows.registry import SpecFile
+from workflows.runs import cancel_run, newest
+from workflows.tasks import advance_run
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLACE", "place")
+
+
+def released(spec: SpecFile) -> Run:
+    """A run that was given back after its first attempt."""
+    run = begin(spec)
+    messages.take()
+    advance_run.call("default", str(run.uuid))
+    run.refresh_from_db()
+    return run
+
+
+def test_it_is_queued_without_a_lease_until_its_time(tmp_path: Path, tools: FakeTools, clock: Clock) -> None:
+    run = released(waiting_spec(tmp_path, tools, wait=120, busy=2))
+    assert (run.status, run.lease_until, run.lease_owner, run.takeovers) == (Status.QUEUED, None, "", 0)
+    assert run.not_before is not None
+    assert timedelta(seconds=60) < run.not_before - now() <= timedelta(seconds=120)
+    assert DBTaskResult.objects.count() == 1
+    assert messages.take() is None, "its message is for later"
+    for _ in range(2):
+        clock.advance(55)
+        assert recover().resent == 0
+        advance("default", str(run.uuid))
+        assert asked(tools) == 1
+    clock.advance(11)
+    assert recover().resent == 1, "the message may be lost: it is sent again when its time has come"
+    assert messages.take() == ("default", str(run.uuid))
+    assert work() == 1
+    run.refresh_from_db()
+    assert (run.status, asked(tools)) == (Status.QUEUED, 2), "the second wait is as long"
+    clock.advance(121)
+    work()
+    run.refresh_from_db()
+    assert (run.status, run.not_before) == (Status.COMPLETED, None)
+    assert outcomes(run) == ["503", "503", "ok", "ok"]
+    assert told(run) == ["step_started", "step_completed", "step_started", "step_completed", "completed"]
+
+
+def test_the_attempts_of_all_its_lives_are_counted_together(tmp_path: Path, tools: FakeTools, clock: Clock) -> None:
+    run = released(waiting_spec(tmp_path, tools, wait=120, busy=9))
+    for _ in range(2):
+        clock.advance(121)
+        work()
+    run.refresh_from_db()
+    assert run.status == Status.FAILED
+    assert run.error.endswith("Gave up after 3 attempts.")
+    assert asked(tools) == 3
+    assert told(run) == ["step_started", "failed"]
+
+
+def test_cancelled_while_it_is_queued_it_calls_nothing_more(
+    tmp_path: Path, tools: FakeTools, clock: Clock, people: People
+) -> None:
+    run = released(waiting_spec(tmp_path, tools, wait=120))
+    cancel_run(run, actor=acting(people.operator), reason="not needed")
+    clock.advance(121)
+    assert recover().resent == 0
+    advance("default", str(run.uuid))
+    run.refresh_from_db()
+    assert (run.status, asked(tools)) == (Status.CANCELLED, 1)
+    assert told(run) == ["step_started", "cancelled"]
+
+
+def approved_and_released(spec: SpecFile, people: People) -> tuple[Run, Run]:
+    run, key = to_pause(spec)
+    successor = decide(key, approved=True, actor=acting(people.approver)).run
+    advance("default", str(successor.uuid))
+    successor.refresh_from_db()
+    assert successor.status == Status.QUEUED
+    return run, successor
+
+
+def test_what_was_approved_is_approved_still(tmp_path: Path, tools: FakeTools, clock: Clock, people: People) -> None:
+    run, successor = approved_and_released(waiting_spec(tmp_path, tools, wait=120, approval=True), people)
+    clock.advance(121)
+    work()
+    assert newest(run).pk == successor.pk, "nobody was asked again"
+    successor.refresh_from_db()
+    assert (successor.status, asked(tools), outcomes(successor)) == (Status.COMPLETED, 2, ["503", "ok", "ok"])
+    assert told(successor) == ["step_started", "step_completed", "step_started", "step_completed", "completed"]
+
+
+def test_what_would_be_called_now_is_compared_again_with_what_was_approved(
+    tmp_path: Path, tools: FakeTools, clock: Clock, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, successor = approved_and_released(waiting_spec(tmp_path, tools, wait=120, approval=True), people)
+    monkeypatch.setenv("PLACE", "elsewhere")
+    clock.advance(121)
+    work()
+    successor.refresh_from_db()
+    assert successor.status == Status.AWAITING, "another address is another call: somebody is asked"
+    assert asked(tools) == 1
+    assert told(successor) == ["step_started", "awaiting_approval"]
