@@ -12,12 +12,15 @@ from approvals.models import ApprovalRequest, RequestStatus
 from approvals.queue import decision_of
 from approvals.records import Record
 from statestore.clock import now
-from workflows.admin.words import Badge, Data, clipped, data, duration
+from workflows.admin.words import Badge, Data, clipped, data, duration, visible
+from workflows.engine.components import CATALOGUE
 from workflows.engine.values import Json
 
 LINE = 160
 #: A table that is longer than this is not read row by row: what is left shows as JSON in its last row.
 MOST_ROWS = 60
+#: A message that is longer than this opens like all that is long.
+LETTER = 2000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +30,19 @@ class Row:
     group: str
     name: str
     value: Data
+    #: The text of a message, which is read as it will be read: in whole, with its lines. Empty for all else.
+    letter: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """What an action posts or mails: how that is called, where to, what stands in front, all its texts."""
+
+    do: str
+    does: str
+    place: str
+    head: str
+    texts: dict[str, Json]
 
 
 def host_of(url: str) -> str:
@@ -37,10 +53,39 @@ def host_of(url: str) -> str:
         return url
 
 
+#: How each kind is called, the field that says where to, the field that a line quotes.
+_MESSAGES = {
+    "slack_post_message": ("Post to the Slack channel", "Posts to the Slack channel", "channel", "text"),
+    "gmail_send": ("Send a mail to", "Sends a mail to", "to", "subject"),
+}
+
+
+def message_of(action: Json) -> Message | None:
+    """The message that an action sends, by a tool of its own or by a component; None when it is no message."""
+    if not isinstance(action, dict):
+        return None
+    kind, texts = action.get("action"), action
+    if kind == "component":
+        component = CATALOGUE.get(str(action.get("use")))
+        op = component.ops.get(str(action.get("op"))) if component is not None else None
+        if op is None:
+            return None
+        kind, texts = op.action, action.get("with")
+    if kind not in _MESSAGES:
+        return None
+    do, does, place, head = _MESSAGES[kind]
+    if not isinstance(texts, dict) or place not in texts or head not in texts:
+        return None
+    return Message(do=do, does=does, place=str(texts[place]), head=str(texts[head]), texts=texts)
+
+
 def line_of(request: ApprovalRequest, record: Record | None = None) -> str:
     """What will run, in one line; with its record also where a request goes."""
     if request.kind == "tool":
         action = record["action"] if record is not None else None
+        message = message_of(action)
+        if message is not None:
+            return clipped(f"{message.do} {message.place}: {message.head}", LINE)
         if isinstance(action, dict) and "url" in action:
             return clipped(
                 f"{action.get('method', '')} {host_of(str(action['url']))} with the tool {request.tool}", LINE
@@ -57,7 +102,11 @@ def promise_of(request: ApprovalRequest, record: Record) -> tuple[str, str]:
     no = "The run ends as rejected; no later step runs."
     if request.kind == "tool":
         tool = clipped(request.tool, LINE)
-        if isinstance(action, dict) and "url" in action:
+        message = message_of(action)
+        if message is not None:
+            to = f"{message.does} {clipped(message.place, LINE)}"
+            yes = f"{to} with the tool “{tool}” (step “{step}”), then goes on with the workflow."
+        elif isinstance(action, dict) and "url" in action:
             method, host = clipped(str(action.get("method", "")), 20), clipped(host_of(str(action["url"])), LINE)
             yes = f"Sends {method} to {host} with the tool “{tool}” (step “{step}”), then goes on with the workflow."
         else:
@@ -75,9 +124,12 @@ def rows_of(kind: str, action: Json) -> list[Row]:
         if len(fields) > MOST_ROWS:
             return [Row(group="", name="output", value=data(action))]
         return [Row(group="", name=name or "output", value=data(value)) for name, value in fields]
-    rows: list[Row] = []
+    message = message_of(action)
+    rows = [_letter_row(name, text) for name, text in message.texts.items() if name in _LETTERS] if message else []
     for name, value in action.items():
-        if isinstance(value, dict) and name in ("headers", "query"):
+        if message is not None and (name == "with" or name in _LETTERS):
+            continue
+        if isinstance(value, dict) and name in ("headers", "query", "with", "secrets"):
             rows.extend(Row(group=name, name=key, value=data(text)) for key, text in value.items())
         elif isinstance(value, dict) and name == "body":
             rows.extend(_body_rows(value))
@@ -86,7 +138,14 @@ def rows_of(kind: str, action: Json) -> list[Row]:
     return rows
 
 
-_NAMES: dict[str, str] = {"action": "kind of call"}
+_NAMES: dict[str, str] = {"action": "kind of call", "use": "component"}
+#: The texts of messages: what matters, so they stand first.
+_LETTERS = ("channel", "text", "to", "subject", "body")
+
+
+def _letter_row(name: str, text: Json) -> Row:
+    whole = str(text).replace("\r\n", "\n")
+    return Row(group="", name=name, value=data(text), letter=visible(whole) if len(whole) <= LETTER else "")
 
 
 def _body_rows(body: dict[str, Json]) -> Iterator[Row]:

@@ -40,6 +40,36 @@ FAILING = (
 """
 )
 
+TELLING = (
+    HEAD
+    + """\
+  tools:
+    - name: tell
+      action: slack_post_message
+      requires_approval: true
+      token: "${{CHAT_TOKEN}}"
+      channel: "#ops"
+      text: "{{{{ input }}}}"
+    - name: write
+      action: gmail_send
+      requires_approval: true
+      token: "${{MAIL_TOKEN}}"
+      to: "Bo Müller <bo@example.org>"
+      subject: "Parcel 118"
+      body: "{{{{ input }}}}"
+    - name: part
+      action: component
+      requires_approval: true
+      use: kampong/slack@1.0.0
+      op: post_message
+      with: {{channel: "#ops", text: "{{{{ input }}}}"}}
+      secrets: {{token: "${{CHAT_TOKEN}}"}}
+  workflow:
+    - {{step: notify, type: tool, tool: {tool}}}
+"""
+)
+LETTER = "The parcel 118 is late\n\nIt was promised for Monday.\nNow it is said to come on *Thursday*; see <https://example.org/118>."
+
 
 def asking(folder: Path, *, agent_id: str = "clerk", message: str | None = None) -> SpecFile:
     """Two approval steps; `message` replaces the first one's question."""
@@ -50,6 +80,11 @@ def asking(folder: Path, *, agent_id: str = "clerk", message: str | None = None)
 def paying(folder: Path, url: str, *, agent_id: str = "payer") -> SpecFile:
     """A call, a call that waits for a person, a call."""
     return write_spec(folder, PAYING, agent_id=agent_id, name=f"{agent_id}.yaml", url=url)
+
+
+def telling(folder: Path, tool: str) -> SpecFile:
+    """A message that waits for a person: `tell` (Slack), `write` (Gmail) or `part` (a component)."""
+    return write_spec(folder, TELLING, agent_id=f"herald-{tool}", name=f"herald-{tool}.yaml", tool=tool)
 
 
 def waiting_at_guardrail(folder: Path) -> tuple[Run, str]:

@@ -152,6 +152,7 @@ def _scenes(folder: Path, people: People, tools: FakeTools, paying: SpecFile, as
     _, pay = to_pause(paying, actor=acting(people.requester), input="invoice 7 " + "x" * 90)
     waiting, ask = to_pause(asking)
     _, judge = scenes.waiting_at_guardrail(folder)
+    told = {tool: to_pause(scenes.telling(folder, tool), input=scenes.LETTER)[1] for tool in ("tell", "write", "part")}
     done, second = to_pause(paying)
     decide(second, approved=True, reason="checked", actor=acting(people.approver, "admin"))
     work()
@@ -166,6 +167,9 @@ def _scenes(folder: Path, people: People, tools: FakeTools, paying: SpecFile, as
         "decide-tool": decide_url(pay),
         "decide-approval": decide_url(ask),
         "decide-guardrail": decide_url(judge),
+        "decide-slack": decide_url(told["tell"]),
+        "decide-mail": decide_url(told["write"]),
+        "decide-component": decide_url(told["part"]),
         "decide-changed": decide_url(changed_key),
         "decide-over": decide_url(second),
         "runs": RUNS,
@@ -193,7 +197,7 @@ def test_every_page_fits_a_telephone_has_large_targets_and_enough_contrast(
             found += _look(visitor.page, name, address)
     assert not found, "\n".join(found)
     visitor.page.set_viewport_size(looks.WIDE)
-    for name in ("decide-tool", "decide-approval", "decide-guardrail", "decide-changed"):
+    for name in ("decide-tool", "decide-approval", "decide-guardrail", "decide-changed", "decide-mail"):
         visitor.page.goto(addresses[name])
         assert looks.in_sight(visitor.page, "button[value=approve]"), name
         assert looks.in_sight(visitor.page, "button[value=reject]"), name
