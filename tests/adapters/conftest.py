@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.adapters.questions import connect
+from tests.adapters.recordings import Desk
 from tests.fakes_models import FakeModels
+from tests.fakes_tools import FakeTools
 from workflows.adapters.evaluator import Evaluator
 from workflows.adapters.models import ModelClient
 
@@ -18,6 +21,17 @@ def evaluator() -> Iterator[Evaluator]:
     made = Evaluator()
     yield made
     made.close()
+
+
+@pytest.fixture
+def tools() -> Iterator[FakeTools]:
+    with FakeTools() as server:
+        yield server
+
+
+@pytest.fixture
+def desk(tmp_path: Path, evaluator: Evaluator) -> Desk:
+    return Desk(tmp_path / "kept", evaluator)
 
 
 @pytest.fixture

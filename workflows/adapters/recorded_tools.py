@@ -23,7 +23,8 @@ from workflows.engine.effects import HttpCall, ToolFailed
 from workflows.engine.values import NOTHING, Json
 
 _BODILESS: Final = frozenset({204, 205, 304})
-_FAILURES: Final = frozenset({"rate_limit", "auth", "timeout", "http", "failure_when", "build"})
+#: A tuple: what stands in a file need not be hashable.
+_FAILURES: Final = ("rate_limit", "auth", "timeout", "http", "failure_when", "build")
 
 
 @dataclass(frozen=True, kw_only=True)
