@@ -64,7 +64,8 @@ def message_of(action: Json) -> Message | None:
     """The message that an action sends, by a tool of its own or by a component; None when it is no message."""
     if not isinstance(action, dict):
         return None
-    kind, texts = action.get("action"), action
+    kind: Json = action.get("action")
+    texts: Json = action
     if kind == "component":
         component = CATALOGUE.get(str(action.get("use")))
         op = component.ops.get(str(action.get("op"))) if component is not None else None
