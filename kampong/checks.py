@@ -11,6 +11,7 @@ from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
 
 from statestore.conf import value
+from workflows.adapters.addresses import PrivateAddresses
 
 SHORTEST_KEY = 32
 LEASE_IN_TIMEOUTS = 3
@@ -94,6 +95,21 @@ def check_testing(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
             id="kampong.E004",
         )
     ]
+
+
+@register(Tags.security)
+def check_private_addresses(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E008: production says which private addresses tools may call; the default, all of them, is for a laptop."""
+    if _production() and not hasattr(settings, "KAMPONG_PRIVATE_ADDRESSES"):
+        message = "Nobody has said which private addresses the specs of this deployment may call."
+        hint = "Set KAMPONG_PRIVATE_ADDRESSES: empty for none, the hosts and networks that tools need, or `*` for all."
+        return [Error(message, hint=hint, id="kampong.E008")]
+    try:
+        PrivateAddresses(value("KAMPONG_PRIVATE_ADDRESSES"))
+    except (ValueError, TypeError, AttributeError) as problem:
+        hint = "Correct the list in KAMPONG_PRIVATE_ADDRESSES: hosts, addresses, networks, each with or without a port."
+        return [Error(f"A place that tools may call cannot be read: {problem}.", hint=hint, id="kampong.E008")]
+    return []
 
 
 @register()

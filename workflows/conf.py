@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from statestore.conf import Setting, declare, read_bool, read_list, read_positive_int, read_seconds
-
-
-def _read_addresses(text: str) -> list[str]:
-    """Parts between commas only: the addresses of IPv6 are full of colons."""
-    return [part.strip() for part in text.split(",") if part.strip()]
-
+from workflows.adapters import addresses
 
 declare(
     Setting(
@@ -62,10 +57,10 @@ declare(
     Setting(
         name="KAMPONG_PRIVATE_ADDRESSES",
         default=["*"],
-        read=_read_addresses,
+        read=addresses.read_entries,
         help=(
             "Private places that tools may call, separated by commas: `*` for all but link-local and metadata "
-            "addresses, or host names, addresses and networks."
+            "addresses, or host names, addresses, networks, and `host:port`. Empty for none; production must say."
         ),
     ),
     Setting(

@@ -2,32 +2,19 @@
 
 from __future__ import annotations
 
-import ipaddress
 import socket
 import threading
 import time
+from typing import Any
 
 import httpcore2
 import pytest
 
 from tests.fakes_tools import FakeTools
 from workflows.adapters import guard, wire
-from workflows.adapters.guard import AddressRefused, PrivateAddresses
+from workflows.adapters.addresses import AddressRefused
 from workflows.adapters.wire import MIB, Wire
 
-PRIVATE = ["127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "100.64.0.1", "::1", "fd12::1", "::ffff:127.0.0.1"]
-NEVER_BY_STAR = [
-    "169.254.169.254",
-    "::ffff:169.254.169.254",
-    "64:ff9b::a9fe:a9fe",
-    "fe80::1",
-    "fd00:ec2::254",
-    "100.100.100.200",
-    "168.63.129.16",
-    "0.0.0.0",
-    "::",
-    "224.0.0.1",
-]
 HOSTILE = [
     "http://127.0.0.1:{port}/",
     "http://localhost:{port}/",
@@ -42,42 +29,25 @@ HOSTILE = [
     "http://10.0.0.1:{port}/",
     "http://100.64.0.1:{port}/",
     "http://169.254.169.254/latest/meta-data/",
+    "http://017700000001:{port}/",
+    "http://127。0。0。1:{port}/",
+    "http://[::]:{port}/",
+    "http://[::127.0.0.1]:{port}/",
+    "http://[64:ff9b::127.0.0.1]:{port}/",
+    "http://[2002:7f00:1::]:{port}/",
+    "http://[::1%25lo]:{port}/",
+    "http://public.example:80@127.0.0.1:{port}/",
+    "HTTP://127.0.0.1:{port}#@public.example/",
 ]
-
-
-def check(entries: list[str], host: str, address: str) -> None:
-    PrivateAddresses(entries).check(host, ipaddress.ip_address(address))
-
-
-@pytest.mark.parametrize("address", [*PRIVATE, *NEVER_BY_STAR])
-def test_with_an_empty_list_only_public_addresses_may_be_called(address: str) -> None:
-    check([], "public.example", "93.184.216.34")
-    with pytest.raises(AddressRefused, match="KAMPONG_PRIVATE_ADDRESSES"):
-        check([], "inside.example", address)
-
-
-@pytest.mark.parametrize("address", PRIVATE)
-def test_the_star_admits_private_addresses(address: str) -> None:
-    check(["*"], "inside.example", address)
-
-
-@pytest.mark.parametrize("address", NEVER_BY_STAR)
-def test_the_star_never_admits_link_local_and_metadata(address: str) -> None:
-    with pytest.raises(AddressRefused, match=r"inside\.example"):
-        check(["*"], "inside.example", address)
-
-
-@pytest.mark.parametrize("entry", ["inside.example", "INSIDE.example.", "10.1.2.3", "10.0.0.0/8"])
-def test_a_named_host_address_or_network_may_be_called(entry: str) -> None:
-    check([entry], "inside.example", "10.1.2.3")
-    check([entry], "inside.example", "::ffff:10.1.2.3")
-    with pytest.raises(AddressRefused):
-        check([entry], "other.example", "192.168.0.1")
-
-
-def test_metadata_may_be_called_when_it_is_named() -> None:
-    check(["169.254.169.254"], "169.254.169.254", "169.254.169.254")
-    check(["fd00:ec2::254"], "metadata.example", "fd00:ec2::254")
+UNSENDABLE = [
+    "http://①②⑦.⓪.⓪.①:{port}/",
+    "http://ⓛocalhost:{port}/",
+    "http://0177.0.0.1:{port}/",
+    "http://127.0.0.1:{port}:80/",
+    "http://127.0.0.1:{port}/\r\nX: y",
+    " http://127.0.0.1:{port}/",
+    "http:/127.0.0.1:{port}/",
+]
 
 
 @pytest.mark.parametrize("form", HOSTILE)
@@ -87,6 +57,36 @@ def test_no_spelling_of_a_private_address_gets_through(form: str) -> None:
         with pytest.raises(AddressRefused):
             get(Wire([]), form.format(port=port))
         assert tools.requests == []
+
+
+@pytest.mark.parametrize("form", UNSENDABLE)
+def test_what_another_program_might_take_for_an_address_is_none(form: str) -> None:
+    with pytest.raises(wire.Unsendable):
+        get(Wire(["*"]), form.format(port=80))
+
+
+def test_a_port_that_is_listed_admits_no_other() -> None:
+    with FakeTools({"GET /": {"text": "inside"}}) as tools, FakeTools() as other:
+        host = tools.url.removeprefix("http://")
+        assert get(Wire([host]), tools.url + "/").body == b"inside"
+        with pytest.raises(AddressRefused):
+            get(Wire([host]), other.url + "/")
+        assert other.requests == []
+
+
+def test_it_connects_to_the_address_that_was_checked_and_asks_for_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name that answers another address the second time is asked one time only."""
+    answers = iter(["127.0.0.1", "127.0.0.2"])
+    real = socket.getaddrinfo
+
+    def look_up(host: str, port: int, *rest: Any, **named: Any) -> list[Any]:
+        return real(next(answers) if host == "rebinding.example" else host, port, *rest, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    with FakeTools({"GET /": {"text": "first"}}) as tools:
+        port = tools.url.rpartition(":")[2]
+        assert get(Wire(["127.0.0.1"]), f"http://rebinding.example:{port}/").body == b"first"
+    assert next(answers) == "127.0.0.2"
 
 
 def test_a_name_is_checked_at_the_address_it_connects_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,11 +105,11 @@ def test_one_private_address_among_many_refuses_the_host(monkeypatch: pytest.Mon
 
 def test_a_slow_resolver_meets_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
     over = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_named: over.wait(10) and [])
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_args, **_named: over.wait(60) and [])
     started = time.monotonic()
     with pytest.raises(httpcore2.ConnectTimeout):
         guard.resolve("slow.example", 80, 0.2)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 15
     over.set()
 
 
@@ -120,5 +120,5 @@ def test_a_name_that_does_not_exist_is_no_answer() -> None:
 
 
 def get(policy: Wire, url: str) -> wire.Answer:
-    until = time.monotonic() + 5
+    until = time.monotonic() + 30
     return policy.exchange("GET", wire.address(url), headers=[], body=None, until=until, cap=MIB)

@@ -77,6 +77,31 @@ def test_each_mode_reads_the_body_its_way() -> None:
     assert answered(b"a\xffb", mode="text") == ToolOutput(value="a\ufffdb")
 
 
+@pytest.mark.parametrize(
+    ("body", "content_type", "text"),
+    [
+        (b"gr\xfcn", "text/plain; charset=ISO-8859-1", "grün"),
+        (b"gr\xfcn", 'text/plain; x=y; Charset = "windows-1252" ; z=1', "grün"),
+        ("grün".encode("utf-16-be"), "text/plain; charset=utf-16be", "grün"),
+        (b"\xef\xbb\xbfgr\xc3\xbcn", "text/plain; charset=iso-8859-1", "grün"),
+        ("grün".encode("utf-16"), "text/plain", "grün"),
+        ("grün".encode(), "text/plain; charset=made-up", "grün"),
+        ("grün".encode(), "text/plain; charset=", "grün"),
+        (b"abc", "text/plain; charset=rot13", "abc"),
+        (b"\\u0041", "text/plain; charset=unicode_escape", "\\u0041"),
+        (b"gr\xfcn", "text/plain", "gr\ufffdn"),
+    ],
+)
+def test_a_text_is_read_in_the_charset_that_the_server_names(body: bytes, content_type: str, text: str) -> None:
+    assert judge(call(mode="text"), 200, "OK", body, matches, content_type=content_type) == ToolOutput(value=text)
+
+
+@pytest.mark.parametrize("body", ['"grün"'.encode(), '"grün"'.encode("latin-1"), '"grün"'.encode("utf-8-sig")])
+def test_json_is_utf_8_whatever_the_server_says_unless_it_cannot_be(body: bytes) -> None:
+    outcome = judge(call(), 200, "OK", body, matches, content_type="application/json; charset=iso-8859-1")
+    assert outcome == ToolOutput(value="grün")
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"{", b"NaN", b"[" * 5000])
 def test_a_body_that_is_no_json_names_tool_and_url_and_is_not_retried(body: bytes) -> None:
     failed = failure(body)

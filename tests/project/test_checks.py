@@ -21,6 +21,7 @@ PUBLIC: dict[str, Any] = {
     "KAMPONG_PRODUCTION": True,
     "KAMPONG_TESTING": False,
     "KAMPONG_TRUST_FORWARDED_PROTO": True,
+    "KAMPONG_PRIVATE_ADDRESSES": [],
     "SECRET_KEY": "k" * 50,
     "SECRET_KEY_GIVEN": True,
     "ALLOWED_HOSTS": ["kampong.example.org"],
@@ -53,6 +54,7 @@ MISTAKES = [
     ("kampong.E004", {"KAMPONG_TESTING": True}, "KAMPONG_TESTING"),
     ("kampong.E006", {"KAMPONG_HEARTBEAT_SECONDS": 31.0}, "KAMPONG_HEARTBEAT_SECONDS"),
     ("kampong.E006", {"KAMPONG_HEARTBEAT_SECONDS": 0.0}, "KAMPONG_HEARTBEAT_SECONDS"),
+    ("kampong.E008", {"KAMPONG_PRIVATE_ADDRESSES": ["http://inside.example"]}, "KAMPONG_PRIVATE_ADDRESSES"),
 ]
 
 
@@ -70,6 +72,15 @@ def test_an_operator_is_asked_about_the_proxys_header() -> None:
         found = checks.check_forwarded_proto(None)
     assert [message.id for message in found] == ["kampong.W001"]
     assert "KAMPONG_TRUST_FORWARDED_PROTO" in (found[0].hint or "")
+
+
+def test_an_operator_is_asked_which_private_addresses_tools_may_call() -> None:
+    with override_settings(**PUBLIC):
+        delattr(settings, "KAMPONG_PRIVATE_ADDRESSES")
+        found = checks.check_private_addresses(None)
+    assert [message.id for message in found] == ["kampong.E008"]
+    assert "KAMPONG_PRIVATE_ADDRESSES" in (found[0].hint or "")
+    assert ours(KAMPONG_PRIVATE_ADDRESSES=["*"]) == {}
 
 
 def test_a_lease_shorter_than_three_busy_timeouts_is_found() -> None:
@@ -94,6 +105,7 @@ def check_in_a_process(variables: dict[str, str], *arguments: str) -> subprocess
 def test_the_environment_of_a_public_site_passes_the_checks() -> None:
     variables = {
         "KAMPONG_PRODUCTION": "1",
+        "KAMPONG_PRIVATE_ADDRESSES": "",
         "KAMPONG_TRUST_FORWARDED_PROTO": "1",
         "SECRET_KEY": "k" * 50,
         "ALLOWED_HOSTS": "kampong.example.org",

@@ -1,8 +1,8 @@
-"""Which addresses a call may connect to, decided when it connects (design 6).
+"""Connections that go to admitted addresses only, and never past a deadline (design 6).
 
-The check runs on every resolved address of every connection, so a redirect or a name that changes its answer between
-check and use gains nothing. `DeadlineBackend` also gives a whole exchange one end: each read, write and handshake gets
-what is left of it, so a server that drips bytes cannot hold a worker.
+The check of `addresses` runs on every resolved address of every connection, so a redirect or a name that changes its
+answer between check and use gains nothing. `DeadlineBackend` also gives a whole exchange one end: each read, write and
+handshake gets what is left of it, so a server that drips bytes cannot hold a worker.
 """
 
 from __future__ import annotations
@@ -18,81 +18,9 @@ from typing import Any, TypeAlias
 
 import httpcore2
 
-Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
-Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+from workflows.adapters.addresses import AddressRefused, PrivateAddresses
+
 SocketOption: TypeAlias = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
-
-#: Addresses at which clouds hand out a machine's credentials, besides those that are link-local anyway.
-METADATA = frozenset(
-    ipaddress.ip_address(text) for text in ("fd00:ec2::254", "100.100.100.200", "168.63.129.16", "192.0.0.192")
-)
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-
-
-class AddressRefused(Exception):
-    """The host may not be called. Names the host and why; the operator may list it in KAMPONG_PRIVATE_ADDRESSES."""
-
-
-class PrivateAddresses:
-    """The operator's list of private places that may be called: `*`, host names, addresses, networks."""
-
-    def __init__(self, entries: Iterable[str]) -> None:
-        self.any_private = False
-        self._hosts: set[str] = set()
-        self._networks: list[Network] = []
-        for entry in entries:
-            if entry == "*":
-                self.any_private = True
-                continue
-            try:
-                self._networks.append(ipaddress.ip_network(entry.strip("[]"), strict=False))
-            except ValueError:
-                self._hosts.add(entry.lower().rstrip("."))
-
-    def check(self, host: str, address: Address) -> None:
-        """Raise AddressRefused unless this host may be called at this address."""
-        for seen in _unwrapped(address):
-            if self._named(host, seen):
-                continue
-            if seen.is_link_local or seen in METADATA:
-                raise AddressRefused(_refusal(host, "a link-local or metadata address", "; `*` does not cover it"))
-            if seen.is_multicast or seen.is_unspecified or (not seen.is_global and not self.any_private):
-                raise AddressRefused(_refusal(host, _kind(seen), ""))
-
-    def _named(self, host: str, address: Address) -> bool:
-        return host.lower().rstrip(".") in self._hosts or any(address in network for network in self._networks)
-
-
-def _refusal(host: str, kind: str, note: str) -> str:
-    return f"{host} is {kind} and may not be called (the setting KAMPONG_PRIVATE_ADDRESSES does not name it{note})"
-
-
-def _kind(address: Address) -> str:
-    if address.is_loopback:
-        return "a loopback address"
-    if address.is_multicast:
-        return "a multicast address"
-    if address.is_unspecified:
-        return "the unspecified address"
-    return "a private address"
-
-
-def _unwrapped(address: Address) -> list[Address]:
-    """The IPv4 address inside an IPv6 one where it carries one: that is where the packets go."""
-    if isinstance(address, ipaddress.IPv4Address):
-        return [address]
-    if address.ipv4_mapped is not None:
-        return [address.ipv4_mapped]
-    if address in _NAT64:
-        return [ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)]
-    if address.sixtofour is not None:
-        return [address, address.sixtofour]
-    if address.teredo is not None:
-        return [address, *address.teredo]
-    return [address]
-
-
-# Connecting --------------------------------------------------------------------------------------------------
 
 
 class Deadline(threading.local):
@@ -129,7 +57,7 @@ class DeadlineBackend(httpcore2.SyncBackend):
     ) -> httpcore2.NetworkStream:
         addresses = resolve(host, port, self._deadline.left(timeout, httpcore2.ConnectTimeout))
         for address in addresses:
-            self._allowed.check(host, ipaddress.ip_address(address.partition("%")[0]))
+            self._allowed.check(host, ipaddress.ip_address(address.partition("%")[0]), port)
         problem: Exception | None = None
         for tried, address in enumerate(addresses):
             left = self._deadline.left(timeout, httpcore2.ConnectTimeout)
@@ -145,7 +73,7 @@ class DeadlineBackend(httpcore2.SyncBackend):
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
     ) -> httpcore2.NetworkStream:
-        raise AddressRefused("a socket file may not be called")
+        raise AddressRefused(path, "a socket file")
 
 
 class _DeadlineStream(httpcore2.NetworkStream):

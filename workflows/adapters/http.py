@@ -24,7 +24,14 @@ class HttpTool:
         answer = self._source.answer(call, deadline_check=deadline_check)
         if isinstance(answer, ToolFailed):
             return answer
-        outcome = judging.judge(call, answer.status, answer.reason, answer.body, self._matches)
+        outcome = judging.judge(
+            call,
+            answer.status,
+            answer.reason,
+            answer.body,
+            self._matches,
+            content_type=answer.headers.get("content-type", ""),
+        )
         if isinstance(outcome, ToolFailed) and not 200 <= answer.status <= 299:
             return replace(outcome, retry_after=answer.headers.get("retry-after"))
         return outcome

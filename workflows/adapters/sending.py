@@ -6,6 +6,7 @@ Exactly one attempt; retries and pacing are the driver's, judging the answer is 
 from __future__ import annotations
 
 import functools
+import re
 import time
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
@@ -17,11 +18,13 @@ from workflows.adapters import wire
 from workflows.adapters.wire import MIB, Answer, Wire
 from workflows.engine import judging
 from workflows.engine.effects import HttpCall, ToolFailed
+from workflows.engine.redact import MARK, redact
 
 SIZE_LIMIT: Final = 4 * MIB
 REDIRECTS: Final = 5
 _REDIRECTING: Final = frozenset({301, 302, 303, 307, 308})
 _FOLLOWED_METHODS: Final = frozenset({"GET", "HEAD"})
+_AUTHORITY: Final = re.compile(r"[^/?#]*//([^/?#]*)")
 _CREDENTIALS: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 _OF_THE_BODY: Final = frozenset({"content-length", "transfer-encoding", "host"})
 #: Services with a base address of their own: the one that a call is written for, and the setting that says where it is.
@@ -52,14 +55,16 @@ class Sender:
         try:
             return self._follow(call, time.monotonic() + self._timeout, deadline_check)
         except wire.Unsendable as problem:
-            return judging.failed(call, f"{problem}.", failure="build")
+            return judging.failed(call, f"{problem}{_by_setting(call)}.", failure="build")
         except wire.AddressRefused as problem:
-            return judging.failed(call, f"was not sent: {problem}.", failure="build")
+            return judging.failed(call, f"was not sent: {_veiled(call, str(problem))}.", failure="build")
         except wire.TooLong:
             what = f"was answered with more than {SIZE_LIMIT // MIB} MiB, which is the limit."
             return judging.failed(call, what, failure="http")
+        except wire.Unreadable as problem:
+            return judging.failed(call, f"was answered, but {problem}.", failure="http")
         except wire.NoAnswer as problem:
-            return judging.no_answer(call, self._why_no_answer(problem))
+            return judging.no_answer(call, self._why_no_answer(call, problem))
 
     def _follow(self, call: HttpCall, until: float, deadline_check: Callable[[], None]) -> Answer | ToolFailed:
         url, headers, body = wire.address(_placed(call)), call.headers, call.body
@@ -79,11 +84,21 @@ class Sender:
             url, body = target, None
         raise AssertionError("the loop ends with an answer")
 
-    def _why_no_answer(self, problem: wire.NoAnswer) -> str:
+    def _why_no_answer(self, call: HttpCall, problem: wire.NoAnswer) -> str:
         if problem.timed_out:
             limit = f"{self._timeout:g} seconds"
             return f"it took longer than {limit}, the limit for one call (setting KAMPONG_TOOL_TIMEOUT)."
-        return f"{problem}."
+        return f"{_veiled(call, str(problem))}{_by_setting(call)}."
+
+
+def _veiled(call: HttpCall, text: str) -> str:
+    """A text that names a host as the wire spells it: in lower case or punycode, where no secret is recognised."""
+    found = _AUTHORITY.match(call.url)
+    if found and any(secret in found[1] for secret in call.secrets if secret):
+        url = wire.address(call.url)
+        for host in (url.host, url.raw_host.decode("ascii")):
+            text = text.replace(host, MARK)
+    return redact(text, {secret.lower() for secret in call.secrets})
 
 
 @functools.lru_cache(maxsize=16)
@@ -98,6 +113,14 @@ def _placed(call: HttpCall) -> str:
         return call.url
     written, setting = SERVICES[call.service]
     return str(conf.value(setting)).rstrip("/") + call.url.removeprefix(written)
+
+
+def _by_setting(call: HttpCall) -> str:
+    """Words for the end of a message when the call went elsewhere than its url says. The address may hold a secret."""
+    if call.service is None:
+        return ""
+    written, setting = SERVICES[call.service]
+    return "" if conf.value(setting) == written else f" (it goes to the address in {setting})"
 
 
 # Redirects ---------------------------------------------------------------------------------------------------
@@ -125,7 +148,11 @@ def _why_not_followed(call: HttpCall, target: httpx2.URL | None, hop: int) -> st
 
 def _not_followed(call: HttpCall, answer: Answer, target: httpx2.URL | None, refusal: str) -> ToolFailed:
     # Without user, query and fragment: a server puts its own secrets there, which we could not recognise.
-    shown = f"{target.scheme}://{_place(target)}{target.path}" if target is not None else "an unusable address"
+    shown = (
+        f"{target.scheme}://{_veiled(call, _place(target))}{target.path}"
+        if target is not None
+        else "an unusable address"
+    )
     status = f"{answer.status} {answer.reason}".strip()
     what = f"was answered with status {status}: a redirect to {shown}, which was not followed because {refusal}."
     return judging.failed(call, what, failure="http")

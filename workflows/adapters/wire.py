@@ -1,7 +1,7 @@
 """One HTTP exchange: one request, one answer, under one deadline and one size limit. No redirects, no retries.
 
 Tools and models share it. Nothing is read from the environment: no proxy, no netrc, no certificate paths.
-Connections are pooled within a process and never carried across a fork.
+Each exchange has a connection of its own; their number is limited within a process.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
+import h11
 import httpcore2
 import httpx2
 
-from workflows.adapters.guard import AddressRefused, Deadline, DeadlineBackend, PrivateAddresses
+from workflows.adapters.addresses import AddressRefused, PrivateAddresses
+from workflows.adapters.guard import Deadline, DeadlineBackend
 
 # At DEBUG it writes hosts and the headers of answers, which hold secrets that nobody could hide there.
 logging.getLogger("httpcore2").setLevel(logging.INFO)
@@ -27,6 +29,10 @@ logging.getLogger("httpcore2").setLevel(logging.INFO)
 MIB: Final = 1024 * 1024
 USER_AGENT: Final = "kampong"
 _NAME = re.compile(rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
+_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+#: A body is packed once, or twice by mistake; each further layer multiplies what a small body can unpack to.
+_LAYERS: Final = 2
+_PIECE: Final = 64 * 1024
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -41,6 +47,10 @@ class NoAnswer(Exception):
         super().__init__(message)
         self.before = before
         self.timed_out = timed_out
+
+
+class Unreadable(NoAnswer):
+    """An answer came, in a form that is not understood; another try would bring the same."""
 
 
 class TooLong(Exception):
@@ -123,11 +133,11 @@ class Wire:
             raise NoAnswer(str(problem) or "timed out", before=before, timed_out=True) from problem
         except httpcore2.ConnectError as problem:
             raise NoAnswer(str(problem) or "the connection was refused", before=True) from problem
-        except httpcore2.LocalProtocolError as problem:
+        except (httpcore2.LocalProtocolError, h11.LocalProtocolError) as problem:
             # Its text quotes the request, secrets and all, in spellings that nobody redacts.
             raise Unsendable("cannot be sent: the request is malformed") from problem
         except (httpcore2.NetworkError, httpcore2.ProtocolError) as problem:
-            raise NoAnswer(str(problem) or "the connection was closed without an answer") from problem
+            raise NoAnswer(str(problem).rstrip(".") or "the connection was closed without an answer") from problem
         reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
         return Answer(status=response.status, reason=reason or _phrase(response.status), headers=headers, body=body)
 
@@ -139,8 +149,9 @@ class Wire:
             pool = httpcore2.ConnectionPool(
                 ssl_context=httpx2.create_ssl_context(trust_env=False),
                 max_connections=100,
-                max_keepalive_connections=20,
-                keepalive_expiry=5.0,
+                # None is used twice: a server may close one just as the next request goes out, and what was sent on it
+                # may have had its effect, so it cannot be sent again.
+                max_keepalive_connections=0,
                 network_backend=DeadlineBackend(self._allowed, self._deadline),
             )
             self._pool = (os.getpid(), pool)
@@ -154,6 +165,10 @@ def _wire_headers(
     given = [_wire_header(name, value) for name, value in headers]
     names = {name.lower() for name, _ in given}
     sent = given if b"host" in names else [(b"Host", url.netloc), *given]
+    if any(name.lower() == b"content-length" and value != str(len(body or b"")).encode() for name, value in given):
+        raise Unsendable("cannot be sent: its header Content-Length does not fit the body; leave the header out")
+    if {b"content-length", b"transfer-encoding"} <= names:
+        raise Unsendable("cannot be sent: it has two headers for the length of its body; leave both out")
     if b"content-length" not in names and b"transfer-encoding" not in names:
         if body is not None:
             sent.append((b"Content-Length", str(len(body)).encode()))
@@ -186,40 +201,59 @@ def _read_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
     return headers
 
 
-def _decoded(chunks: Iterable[bytes] | Iterator[bytes], encoding: str, cap: int) -> bytes:
+def _decoded(chunks: Iterable[bytes], encoding: str, cap: int) -> bytes:
     """The body, unpacked while it streams and never beyond `cap`: a small packed body can unpack to gigabytes."""
-    unpack = _unpacker(encoding)
+    words = [word for part in encoding.lower().split(",") if (word := part.strip()) not in ("", "identity")]
+    if any(word not in _PACKED for word in words) or len(words) > _LAYERS:
+        raise Unreadable(
+            f"its body is packed in a way that is not understood ({', '.join(words)[:40]}); "
+            "an Accept-Encoding header may ask for gzip and deflate only"
+        )
+    for _ in words:
+        chunks = _unpacked(chunks)
     body = bytearray()
     for chunk in chunks:
-        while chunk:
-            piece, chunk = unpack(chunk, cap + 1 - len(body))
-            body += piece
-            if len(body) > cap:
-                raise TooLong
+        body += chunk
+        if len(body) > cap:
+            raise TooLong
     return bytes(body)
 
 
-def _unpacker(encoding: str) -> Callable[[bytes, int], tuple[bytes, bytes]]:
-    word = encoding.strip().lower()
-    if word in ("", "identity"):
-        return lambda chunk, room: (chunk[:room], b"")
-    if word not in ("gzip", "x-gzip", "deflate"):
-        raise NoAnswer(f"the answer is packed in an encoding that is not understood ({word[:40]})")
-    # 47: gzip and zlib headers are both recognised.
-    inflate = zlib.decompressobj(47)
+def _unpacked(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """What a gzip or deflate stream holds, in pieces of bounded size; NoAnswer when it is broken or ends early.
 
-    def unpack(chunk: bytes, room: int) -> tuple[bytes, bytes]:
-        try:
-            piece = inflate.decompress(chunk, room)
-        except zlib.error as problem:
-            raise NoAnswer("the answer's packing is broken") from problem
-        return piece, inflate.unconsumed_tail
+    A gzip stream may have several members, one after the other.
+    """
+    inflate, rest = None, b""
+    for packed in chunks:
+        rest += packed
+        while rest:
+            if inflate is None:
+                if len(rest) < 2:
+                    break  # too little to tell the kinds apart
+                inflate = zlib.decompressobj(_window(rest))
+            try:
+                piece = inflate.decompress(rest, _PIECE)
+            except zlib.error as problem:
+                raise NoAnswer("the answer's packing is broken") from problem
+            if piece:
+                yield piece
+            rest = inflate.unconsumed_tail
+            if inflate.eof:
+                rest = inflate.unused_data.lstrip(b"\0")  # zeros may fill up the end
+                inflate = None
+    if inflate is not None or rest:
+        raise NoAnswer("the answer's packing ends too early")
 
-    return unpack
+
+def _window(start: bytes) -> int:
+    """What zlib needs to know: servers that say deflate send it with a header or, against the standard, without."""
+    has_header = start[:2] == b"\x1f\x8b" or (start[0] & 15 == 8 and (start[0] << 8 | start[1]) % 31 == 0)
+    return 47 if has_header else -15
 
 
 def _phrase(status: int) -> str:
     return str(httpx2.codes.get_reason_phrase(status))
 
 
-__all__ = ["MIB", "AddressRefused", "Answer", "NoAnswer", "TooLong", "Unsendable", "Wire", "address"]
+__all__ = ["MIB", "AddressRefused", "Answer", "NoAnswer", "TooLong", "Unreadable", "Unsendable", "Wire", "address"]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+import codecs
+import re
+from collections.abc import Callable, Iterable
 from typing import Literal, TypeAlias
 
 from workflows.engine import jsontext, paths
@@ -15,21 +17,33 @@ Failure: TypeAlias = Literal["rate_limit", "auth", "timeout", "http", "failure_w
 #: Searches an ECMAScript pattern (first) in a text (second); raises PatternUndecided when it could not.
 Matches: TypeAlias = Callable[[str, str], bool]
 
-#: Reasons come from outside; a longer one is cut, after its secrets were hidden.
-REASON_LIMIT = 4000
+#: Reasons, status texts and addresses may come from outside; a longer one is cut.
+PART_LIMIT = 4000
+
+_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+#: Charsets of the web that Python knows by the same name: some of its others are no charsets, or slow.
+_CHARSET = re.compile(
+    r"""charset\s*=\s*"?
+    (utf-8|utf-16(?:le|be)?|us-ascii|iso-8859-(?:[1-9]|1[0-1]|1[3-6])|latin1|windows-125[0-8]|windows-874
+    |koi8-[ru]|macintosh|ibm866|gbk|gb2312|gb18030|big5|euc-jp|euc-kr|iso-2022-jp|shift[_-]jis)
+    "?\s*(?:;|$)""",
+    re.IGNORECASE | re.VERBOSE | re.ASCII,
+)
 
 
 class PatternUndecided(Exception):
     """A `matches` pattern was refused or took too long. The call fails: an unread rule is not a rule that is quiet."""
 
 
-def judge(call: HttpCall, status: int, status_text: str, body: bytes, matches: Matches) -> ToolOutput | ToolFailed:
+def judge(
+    call: HttpCall, status: int, status_text: str, body: bytes, matches: Matches, *, content_type: str = ""
+) -> ToolOutput | ToolFailed:
     """What this answer makes of the step: the status first, then the body, the failure rules, `extract`."""
     if not 200 <= status <= 299:
         return _refused(call, status, status_text)
     if call.mode == "bytes":
         return ToolOutput(value=base64.b64encode(body).decode("ascii"))
-    text = body.decode("utf-8-sig", errors="replace")
+    text = _text(body, content_type, is_json=call.mode == "json")
     if call.mode == "text":
         return ToolOutput(value=text)
     try:
@@ -42,6 +56,28 @@ def judge(call: HttpCall, status: int, status_text: str, body: bytes, matches: M
     return ToolOutput(value=paths.extract(value, call.extract) if call.extract else value)
 
 
+def _text(body: bytes, content_type: str, *, is_json: bool) -> str:
+    """The body as text: by its byte order mark, by the charset that the server names, else as UTF-8.
+
+    JSON is UTF-8 whatever the server says, unless it cannot be.
+    """
+    for mark, encoding in _MARKS:
+        if body.startswith(mark):
+            return body.decode(encoding, errors="replace")
+    named = _CHARSET.search(content_type)
+    if named and not (is_json and _is_utf8(body)):
+        return body.decode(named[1], errors="replace")
+    return body.decode("utf-8", errors="replace")
+
+
+def _is_utf8(body: bytes) -> bool:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def no_answer(call: HttpCall, message: str) -> ToolFailed:
     """The failure of a call that got no answer at all; `message` is the transport's and may quote the request."""
     return failed(call, f"got no answer: {message}", failure="http", retryable=True)
@@ -49,8 +85,14 @@ def no_answer(call: HttpCall, message: str) -> ToolFailed:
 
 def failed(call: HttpCall, what: str, *, failure: Failure, retryable: bool = False) -> ToolFailed:
     """A failure that names the tool and the URL, then says `what`, with every secret of the request hidden."""
-    error = redact(f'Tool "{call.tool}": {call.method} {call.url} {what}', call.secrets)
-    return ToolFailed(error=error, failure=failure, retryable=retryable)
+    tool, url, said = (_shown(text, call.secrets) for text in (call.tool, call.url, what))
+    return ToolFailed(error=f'Tool "{tool}": {call.method} {url} {said}', failure=failure, retryable=retryable)
+
+
+def _shown(text: str, secrets: Iterable[str]) -> str:
+    """A part of a message: cut after its secrets were hidden, for half a secret is a leak as well."""
+    hidden = redact(text, secrets)
+    return hidden if len(hidden) <= PART_LIMIT else hidden[:PART_LIMIT] + "..."
 
 
 def _refused(call: HttpCall, status: int, status_text: str) -> ToolFailed:
@@ -71,8 +113,9 @@ def _class_of(status: int) -> tuple[Failure, bool]:
 
 def _unreadable(call: HttpCall, text: str, problem: str) -> ToolFailed:
     why = "is empty" if not text.strip() else f"is not JSON ({problem})"
-    advice = "A tool whose answers are not JSON needs `response: {mode: text}`."
-    return failed(call, f"was answered with a body that {why}. {advice}", failure="http")
+    # Only an HTTP tool can be told to expect another thing.
+    advice = "" if call.service else " A tool whose answers are not JSON needs `response: {mode: text}`."
+    return failed(call, f"was answered with a body that {why}.{advice}", failure="http")
 
 
 # Failure rules -----------------------------------------------------------------------------------------------
@@ -88,9 +131,8 @@ def _first_rule_that_fires(call: HttpCall, value: Json, matches: Matches) -> Too
                 call, f"was answered, but a failure rule cannot be applied: {problem}", failure="failure_when"
             )
         if fires:
-            shown = redact(reason, call.secrets)
-            cut = shown if len(shown) <= REASON_LIMIT else shown[:REASON_LIMIT] + "..."
-            return failed(call, f"failed: {cut}", failure="failure_when", retryable=bool(rule.get("retryable", False)))
+            retryable = bool(rule.get("retryable", False))
+            return failed(call, f"failed: {reason}", failure="failure_when", retryable=retryable)
     return None
 
 
