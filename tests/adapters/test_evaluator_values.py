@@ -111,7 +111,8 @@ def test_it_answers_as_jsonata_does(evaluator: Evaluator, source: str, expected:
         ("$foo()", 5, "foo is not a function"),
         ("$error('no stock')", 7, "no stock"),
         ("-name", None, "cannot be negated"),
-        ("$toMillis('zz')", 10, "does not fit"),
+        ("$toMillis('zz')", 10, "ISO 8601"),
+        ("$toMillis('2026-02-30')", 10, "does not fit"),
         ("'\\ud83d'", None, "surrogate"),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -13,14 +14,16 @@ from typing import Any, Final
 
 import workflows
 
-#: The child's own limit is a second; this is when it is killed because it did not even notice that.
-PATIENCE: Final = 1.25
+#: By the clock on the wall, for an answer. A child stops by what it has used, which no busy machine changes; this is
+#: for one that no longer runs at all, so it is long.
+PATIENCE: Final = 60.0
 #: For a child to come up, and to take a request off our hands: a busy machine, not an expression, decides these.
-START: Final = 30.0
-HANDING_OVER: Final = 10.0
+START: Final = 60.0
+HANDING_OVER: Final = 60.0
 #: Of one answer; a larger one is refused rather than held in memory.
 ANSWER_LIMIT: Final = 64 * 1024 * 1024
 _PIECE: Final = 1024 * 1024
+_NOT_STARTED: Final = "the evaluator's child process could not be started"
 _BOOT: Final = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     "from workflows.adapters.evaluator_child import main; main()"
@@ -48,17 +51,21 @@ class Child:
     """A running child process. Raises ChildStuck when it does not come up."""
 
     def __init__(self) -> None:
-        # -I and -S: no environment, no user's site, no .pth files; it gets exactly our import path.
-        self._process = subprocess.Popen(  # noqa: S603  (our own interpreter, a constant program, no shell)
-            [sys.executable, "-I", "-S", "-B", "-c", _BOOT, json.dumps(_import_path())],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=_environment(),
-            close_fds=True,
-            cwd="/",
-            bufsize=0,
-        )
+        try:
+            # -I and -S: no environment, no user's site, no .pth files; it gets exactly our import path.
+            self._process = subprocess.Popen(  # noqa: S603  (our own interpreter, a constant program, no shell)
+                [sys.executable, "-I", "-S", "-B", "-c", _BOOT, json.dumps(_import_path())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                close_fds=True,
+                cwd="/",
+                bufsize=0,
+            )
+        except OSError as error:
+            # No processes, files or memory left. The words of the system say which; the program is no secret.
+            raise ChildStuck(f"{_NOT_STARTED} ({error.strerror or error})") from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in = self._process.stdin.fileno()
@@ -67,10 +74,10 @@ class Child:
         os.set_blocking(self._out, False)
         self.pid = self._process.pid
         try:
-            self._line(time.monotonic() + START)
-        except ChildDied as problem:
+            self._line(START)
+        except (ChildDied, ChildStuck) as problem:
             self.end()
-            raise ChildStuck("the evaluator's child process could not be started") from problem
+            raise ChildStuck(_NOT_STARTED) from problem
         except BaseException:
             self.end()
             raise
@@ -79,10 +86,10 @@ class Child:
         """Whether the process still runs."""
         return self._process.poll() is None
 
-    def ask(self, line: bytes) -> Any:
+    def ask(self, line: bytes, patience: float = PATIENCE) -> Any:
         """Send one request and wait for its answer; ChildDied or ChildStuck when there is none."""
         self._send(line, time.monotonic() + HANDING_OVER)
-        return json.loads(self._line(time.monotonic() + PATIENCE))
+        return json.loads(self._line(patience))
 
     def end(self) -> None:
         """Kill the process and clean up after it. Nothing it could still do matters."""
@@ -113,12 +120,14 @@ class Child:
             except BrokenPipeError:
                 raise ChildDied(self._how_it_ended(), read=False) from None
 
-    def _line(self, until: float) -> bytes:
+    def _line(self, patience: float) -> bytes:
         """The next line, without the marks of progress ahead of it."""
         received = bytearray()
+        until = time.monotonic() + patience
         while not received.endswith(b"\n"):
             if not _ready(self._out, select.POLLIN, until):
-                raise ChildStuck("it took longer than 1 second, the limit", index=_index(received))
+                silent = f"the evaluator's child process did not answer within {patience:g} seconds"
+                raise ChildStuck(silent, index=_index(received))
             piece = os.read(self._out, _PIECE)
             if not piece:
                 raise ChildDied(self._how_it_ended(), read=received.startswith(b"+"), index=_index(received))
@@ -132,6 +141,8 @@ class Child:
             code = self._process.wait(timeout=1.0)
         except subprocess.TimeoutExpired:
             return "the evaluator's child process closed its pipes"
+        if code == -signal.SIGPROF:
+            return "it takes longer than 1 second, the limit"
         how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
         return f"the evaluator's child process {how} during the evaluation"
 

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Final
 
-from workflows.adapters.child_process import Child, ChildDied, ChildStuck
+from workflows.adapters.child_process import PATIENCE, Child, ChildDied, ChildStuck
 from workflows.engine.effects import Evaluate, Evaluated, ExpressionFailed, Matched, MatchPatterns
 from workflows.engine.values import NOTHING
 
@@ -25,8 +25,9 @@ CHILDREN: Final = 4
 class Evaluator:
     """A small pool of children. Thread safe; survives a fork and the death of any child."""
 
-    def __init__(self, *, children: int = CHILDREN) -> None:
+    def __init__(self, *, children: int = CHILDREN, patience: float = PATIENCE) -> None:
         self._limit = children
+        self._patience = patience
         self._closed = False
         self._reset()
         _living.add(self)
@@ -38,7 +39,7 @@ class Evaluator:
         self._starting = 0
 
     def evaluate(self, effect: Evaluate) -> Evaluated | ExpressionFailed:
-        """Evaluate the sources one after the other under one shared limit of a second."""
+        """Evaluate the sources one after the other under one shared limit."""
         if not effect.sources:
             return Evaluated(values=())
         answer = self._ask({"sources": effect.sources, "scope": effect.scope})
@@ -91,9 +92,12 @@ class Evaluator:
 
     def _once(self, line: bytes) -> Any:
         """A child's answer, or how the child failed; such a child is not used again."""
-        child = self._take()
         try:
-            answer = child.ask(line)
+            child = self._take()
+        except ChildStuck as problem:
+            return problem
+        try:
+            answer = child.ask(line, self._patience)
         except (ChildDied, ChildStuck) as problem:
             self._drop(child)
             return problem

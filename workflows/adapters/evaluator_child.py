@@ -6,32 +6,37 @@ source or pair is begun, then one JSON object and a newline. It holds no secret,
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import resource
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, BinaryIO, Final
 
 import regress
 
-from workflows.adapters.jsonata_guard import Guarded, Problem, correct_library, plain, reason_of, with_nulls
+from workflows.adapters.jsonata_guard import Guarded, reason_of
+from workflows.adapters.jsonata_natives import correct_library
+from workflows.adapters.jsonata_steps import Problem, meter
+from workflows.adapters.jsonata_values import plain, with_nulls
 from workflows.spec import expressions, jsonata_parser
 
-SECONDS: Final = 1.0
-#: Processor time after which the kernel ends a child that is stuck where no Python code runs and whose parent is gone.
-CPU_SECONDS: Final = 3.0
+#: Processor time after which the kernel ends this process in the middle of a request, whatever it does. Of patterns it
+#: is the limit itself, as nothing can be counted in them; an expression runs out of steps long before.
+PATTERN_SECONDS: Final = 1.0
+EXPRESSION_SECONDS: Final = 10.0
 MEMORY: Final = 512 * 1024 * 1024
+#: A child that ever held more is not used again, so that every evaluation finds as much memory as any other.
+GROWN: Final = 192 * 1024 * 1024
 #: 400 nested calls need about 4,000 frames.
 FRAMES: Final = 5_000
+#: Characters of sources whose trees are kept; a tree takes some hundred bytes a character.
+KEPT: Final = 60_000
+#: Steps that stand for the start of an evaluation.
+_BEGINNING: Final = 50
 Begin = Callable[[], None]
-
-
-class OutOfTime(BaseException):
-    """The batch used up its time. Not an Exception, so that nothing in a library takes it for its own."""
 
 
 def main() -> None:
@@ -67,11 +72,8 @@ def _limit_process() -> None:
     # A signal to the whole process group is for the parent, which still needs us while it finishes its steps.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGALRM, _out_of_time)
-
-
-def _out_of_time(_number: int, _frame: Any) -> None:
-    raise OutOfTime
+    # Its default: the kernel's own hand, for when no Python code runs.
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
 
 
 def _write(answers: int, data: bytes) -> None:
@@ -81,7 +83,7 @@ def _write(answers: int, data: bytes) -> None:
 
 
 def _answer(line: bytes, begin: Begin) -> bytes:
-    """What to say. `spent` tells the parent to end this process: it may be full of what it was working on."""
+    """What to say. `spent` tells the parent to end this process: it is full of what it was working on."""
     begun = 0
 
     def begin_one() -> None:
@@ -90,33 +92,31 @@ def _answer(line: bytes, begin: Begin) -> bytes:
         begin()
 
     try:
-        with _time_limit():
-            return json.dumps(_perform(line, begin_one)).encode()
-    except OutOfTime:
-        reason, position, spent = f"it took longer than {SECONDS:g} second, the limit", None, True
+        answer = _perform(line, begin_one)
+        return json.dumps(answer | {"spent": _has_grown()}).encode()
     except Problem as problem:
         reason, position, spent = problem.reason, problem.position, isinstance(problem.__cause__, MemoryError)
-    except MemoryError as error:
+    except (MemoryError, RecursionError) as error:
         reason, position, spent = reason_of(error), None, True
-    index = max(0, begun - 1)
-    return json.dumps({"reason": reason, "position": position, "index": index, "spent": spent}).encode()
-
-
-@contextlib.contextmanager
-def _time_limit() -> Iterator[None]:
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
-    signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
-    try:
-        yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
         signal.setitimer(signal.ITIMER_PROF, 0)
+    index = max(0, begun - 1)
+    failed = {"reason": reason, "position": position, "index": index, "spent": spent or _has_grown()}
+    return json.dumps(failed).encode()
+
+
+def _has_grown() -> bool:
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > GROWN
 
 
 def _perform(line: bytes, begin: Begin) -> dict[str, Any]:
+    meter.refill()
     request = json.loads(line)
     if "pairs" in request:
+        signal.setitimer(signal.ITIMER_PROF, PATTERN_SECONDS)
         return {"found": [_occurs(pattern, text, begin) for pattern, text in request["pairs"]]}
+    signal.setitimer(signal.ITIMER_PROF, EXPRESSION_SECONDS)
     scope = request["scope"]
     if b"null" in line:
         with_nulls(scope)
@@ -129,18 +129,29 @@ def _perform(line: bytes, begin: Begin) -> dict[str, Any]:
 def _value(source: str, scope: dict[str, Any], begin: Begin) -> list[Any]:
     """The value in a list of one; an empty list for nothing."""
     begin()
+    # Whether or not its tree is kept: the same source costs the same every time.
+    meter.charge(_BEGINNING + len(source))
     found = _compiled(source).run(scope)
     return [] if found is None else [plain(found)]
 
 
-@functools.lru_cache(maxsize=256)
+_trees: dict[str, Guarded] = {}
+
+
 def _compiled(source: str) -> Guarded:
+    kept = _trees.get(source)
+    if kept is not None:
+        return kept
     for problem in expressions.check(source):
         raise Problem(problem.message, problem.position)
     try:
-        return Guarded(source)
+        made = Guarded(source)
     except jsonata_parser.SyntaxFault as fault:
         raise Problem(fault.reason, fault.position) from fault
+    if sum(map(len, _trees)) + len(source) > KEPT:
+        _trees.clear()
+    _trees[source] = made
+    return made
 
 
 # Patterns ----------------------------------------------------------------------------------------------------
@@ -154,6 +165,6 @@ def _occurs(pattern: str, text: str, begin: Begin) -> bool:
         raise Problem(f"the pattern cannot be read ({error})") from error
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _pattern(pattern: str) -> regress.Regex:
     return regress.Regex(pattern)
