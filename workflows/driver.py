@@ -125,9 +125,12 @@ def _take_turn(effect: CallTool, world: World, journal: Journal) -> None:
     """Wait for a slot of the call's host, where the tool is paced (engine semantics 14.7)."""
     if effect.call.pace is None or not world.waits:
         return
-    target = pacing.target_of(effect.call)
-    if journal.holds_slot(target):
-        return
-    seconds = world.pacer.take(target, pacing.interval_of(effect.call))
+    target, interval = pacing.target_of(effect.call), pacing.interval_of(effect.call)
+    if not journal.holds_slot(target):
+        _wait_for_slot(world.pacer.take(target, interval), target, world, journal)
+    _wait_for_slot(world.pacer.enter(target, interval), target, world, journal)
+
+
+def _wait_for_slot(seconds: float, target: str, world: World, journal: Journal) -> None:
     if seconds > 0:
         journal.wait(seconds, world.clock, slot=target)

@@ -148,7 +148,7 @@ class RunJournal:
             started_at=now(),
         )
         with transaction.atomic():
-            self._write(not_before=None, slot_target="", slot_at=None)
+            self._write(not_before=None, slot_target="")
             attempt.save(force_insert=True)
         self._open = attempt
         self._outcome = None
@@ -168,11 +168,9 @@ class RunJournal:
         return self.run.attempts.filter(step_index=effect.index, kind="tool", name=effect.tool).count()
 
     def holds_slot(self, target: str) -> bool:
-        """Once: the next attempt needs another. A slot missed by more than a worker's longest wait is lost."""
+        """Once: the next attempt needs another."""
         held, self._slot = self._slot, ""
-        if held != target or self.run.slot_at is None:
-            return False
-        return (now() - self.run.slot_at).total_seconds() <= WORKER_WAITS_SECONDS
+        return held == target
 
     def wait(self, seconds: float, clock: Clock, slot: str = "") -> None:
         """Wait here, or queue the run again until then: what is longer than a minute, or outlives this process.
@@ -239,8 +237,7 @@ class RunJournal:
         waiting: dict[str, Any] = {}
         if seconds is not None:
             waiting["not_before"] = DbNow(min(seconds, LONGEST_SECONDS))
-        if slot:
-            waiting |= {"slot_target": slot, "slot_at": waiting["not_before"]}
+            waiting["slot_target"] = slot
         with transaction.atomic():
             self._write(status=Status.QUEUED, queued_at=DbNow(), lease_owner="", lease_until=None, **waiting)
         when = "its next step" if seconds is None else f"its next attempt in {seconds:.0f} s"

@@ -98,8 +98,13 @@ class Run(models.Model):
     surface = models.CharField(max_length=16, default="api")
 
     not_before = models.DateTimeField(null=True, blank=True)
-    slot_target = models.CharField(max_length=64, blank=True, default="", help_text="Whose slot it waits for.")
-    slot_at = models.DateTimeField(null=True, blank=True, help_text="The slot that was taken for its next call.")
+    slot_target = models.CharField(
+        max_length=64,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="The paced target whose slot at `not_before` is taken for it.",
+    )
     lease_owner = models.CharField(max_length=64, blank=True, default="")
     lease_token = models.PositiveIntegerField(default=0)
     lease_until = models.DateTimeField(null=True, blank=True)
@@ -185,11 +190,15 @@ class Attempt(models.Model):
 
 
 class PaceSlot(models.Model):
-    """When the next call to a paced target may be made; `target` is a keyed mark of host and port (14.7)."""
+    """The next free slot of a paced target, and when its door is open for the next call (14.7).
+
+    `target` is a keyed mark of host and port. Times are microseconds since 1970, by the clock of every query.
+    """
 
     workspace = models.CharField(max_length=64, default=WORKSPACE)
     target = models.CharField(max_length=64)
-    free_at = models.BigIntegerField(help_text="Microseconds since 1970, by the clock of every query.")
+    free_at = models.BigIntegerField(db_default=0)
+    open_at = models.BigIntegerField(db_default=0)
 
     class Meta:
         default_permissions = ()

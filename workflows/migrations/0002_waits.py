@@ -9,13 +9,14 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="run",
-            name="slot_at",
-            field=models.DateTimeField(blank=True, help_text="The slot that was taken for its next call.", null=True),
-        ),
-        migrations.AddField(
-            model_name="run",
             name="slot_target",
-            field=models.CharField(blank=True, default="", help_text="Whose slot it waits for.", max_length=64),
+            field=models.CharField(
+                blank=True,
+                db_default="",
+                default="",
+                help_text="The paced target whose slot at `not_before` is taken for it.",
+                max_length=64,
+            ),
         ),
         migrations.CreateModel(
             name="PaceSlot",
@@ -23,7 +24,8 @@ class Migration(migrations.Migration):
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("workspace", models.CharField(default="default", max_length=64)),
                 ("target", models.CharField(max_length=64)),
-                ("free_at", models.BigIntegerField(help_text="Microseconds since 1970, by the clock of every query.")),
+                ("free_at", models.BigIntegerField(db_default=0)),
+                ("open_at", models.BigIntegerField(db_default=0)),
             ],
             options={
                 "default_permissions": (),
