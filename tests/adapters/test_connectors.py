@@ -150,6 +150,7 @@ def test_what_is_no_answer_of_slack_fails_the_step(services: FakeTools, answer: 
     services.script[SLACK] = answer
     error = error_of("tell")
     assert all(part in error for part in ('"tell"', SLACK_URL, words)), error
+    assert "mode: text" not in error
     assert len(services.requests) == 1
 
 
@@ -176,6 +177,16 @@ def test_a_redirect_is_not_followed(services: FakeTools, tool: str, status: int)
     error = error_of(tool)
     assert all(part in error for part in (str(status), "/elsewhere", "not followed")), error
     assert len(services.requests) == 1
+
+
+@pytest.mark.parametrize(("tool", "name"), [("tell", "KAMPONG_SLACK_API_URL"), ("write", "KAMPONG_GMAIL_API_URL")])
+@pytest.mark.parametrize("address", ["http://user:hunter2@127.0.0.1:9", "ftp://hunter2", "hunter2", ""])
+def test_a_wrong_address_of_a_service_is_told_by_its_setting(settings: Any, tool: str, name: str, address: str) -> None:
+    setattr(settings, name, address)
+    error = error_of(tool)
+    assert name in error
+    assert "hunter2" not in error
+    assert "response: {mode: text}" not in error
 
 
 @pytest.mark.parametrize("field", ["to", "subject"])
