@@ -6,6 +6,8 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -131,16 +133,39 @@ def test_a_folder_is_judged_before_a_run_starts(tmp_path: Path) -> None:
             assert "is not a folder" in (why_not(place, writing=writing) or "")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_takes_nothing_is_refused_for_recording_alone(tmp_path: Path) -> None:
-    tmp_path.chmod(0o555)
-    assert "is not writable" in (why_not(tmp_path, writing=True) or "")
-    assert "is not writable" in (why_not(tmp_path / "new", writing=True) or "")
-    assert why_not(tmp_path, writing=False) is None
+@pytest.fixture
+def anybody() -> Iterator[None]:
+    """Not root, whom no folder refuses."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.setresuid(65534, 65534, 0)
+    yield
+    os.setresuid(0, 0, 0)
+
+
+@pytest.mark.usefixtures("anybody")
+def test_a_folder_that_takes_nothing_is_refused_for_recording_alone() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        place.chmod(0o555)
+        assert "is not writable" in (why_not(place, writing=True) or "")
+        assert "is not writable" in (why_not(place / "new", writing=True) or "")
+        assert why_not(place, writing=False) is None
+        with pytest.raises(Unusable, match="cannot be written: Permission denied"):
+            Fixtures(place).write(NAME, {})
+        place.chmod(0o300)
+        assert "cannot be read" in (why_not(place, writing=False) or "")
+        (place / NAME).touch(mode=0o200)
+        with pytest.raises(Unusable, match="cannot be read: Permission denied"):
+            Fixtures(place).read(NAME)
+        place.chmod(0o700)
 
 
 WRITER = """\
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from workflows.adapters.fixtures import Fixtures
 folder, mark = Fixtures(Path(sys.argv[1])), sys.argv[2]
