@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from workflows.engine.references import author
 from workflows.engine.values import Json
+from workflows.spec import spans
 from workflows.spec.model import ComponentTool, GmailTool, HttpTool, SlackTool, Spec
 
 
@@ -23,7 +24,8 @@ def environment_of(spec: Spec, tool_name: str) -> tuple[str, ...]:
             parts = list(tool.secrets.values())
         case _:
             parts = []
-    return tuple(sorted({name for text in _texts(parts) for name in author(text).refs}))
+    written = (part for text in _texts(parts) for part in ([text] if spec.is_1_0 else spans.parse(text)))
+    return tuple(sorted({name for part in written if isinstance(part, str) for name in author(part).refs}))
 
 
 def _request_of(tool: HttpTool) -> list[Json]:

@@ -44,11 +44,12 @@ SERVE: Final = "serve"
 #: Runs in memory one after the other, recorded and replayed in one folder.
 FIXTURES: Final = "fixtures"
 STORE: Final = "store"
+#: Our commands as processes of their own; tests/surfaces/cli/test_cli_cases.py runs them.
+CLI: Final = "cli"
 
 #: Families that are not run yet, each with the reason. A family is in this table or it runs.
 LATER: Final[Mapping[str, str]] = {
     "slack": "there is no Slack surface yet",
-    "cli": "needs `doctor`, `check_spec` and replay, which come later; `run_spec` has a suite of its own",
 }
 
 #: What every case may say about itself; `quirk` and `disputed` are for the reader.

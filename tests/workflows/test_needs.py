@@ -34,3 +34,9 @@ def test_of_a_connector_it_is_the_token_and_of_a_component_its_secrets(tmp_path:
 """
     spec = write_spec(tmp_path, HEAD + tools).spec
     assert [environment_of(spec, name) for name in ("tell", "write", "part")] == [("SLACK",), ("MAIL",), ("PART",)]
+
+
+def test_what_an_expression_spells_is_no_reference(tmp_path: Path) -> None:
+    text = PAYING.replace('"{url}/pay"', "'https://x.test/{{{{ \"${{NOT_ONE}}\" }}}}${{YET_ONE}}'")
+    spec = write_spec(tmp_path, text, url="http://127.0.0.1:9").spec
+    assert environment_of(spec, "pay") == ("PAY_TOKEN", "YET_ONE")

@@ -21,34 +21,8 @@ CASES = {
     for case in yaml.safe_load((ROOT / "tests" / "cases" / "engine-cases.yaml").read_text(encoding="utf-8"))
     if case["family"] == "cli"
 }
-#: The doctor comes with a later version.
-LATER = {"doctor-names-never-values", "doctor-no-model"}
-SELECTED = [
-    "cli-bad-timeout",
-    "cli-failed-json",
-    "cli-header-malformed",
-    "cli-help",
-    "cli-invalid-spec",
-    "cli-missing-file",
-    "cli-no-spec",
-    "cli-prompt-no-word-reason",
-    "cli-prompt-yes-word",
-    "cli-unknown-command",
-    "cli-var-and-header",
-    "serve-missing-file",
-]
 #: The cases' name of a command, and ours.
 NAMES = {"run": "run_spec"}
-
-
-def test_every_case_is_either_run_or_named_as_a_later_one() -> None:
-    assert set(CASES) == set(SELECTED) | LATER
-    assert {name for name, case in CASES.items() if _needs_later(case)} == LATER
-
-
-def _needs_later(case: Mapping[str, Any]) -> bool:
-    words = case["cli"]["args"]
-    return words[0] == "doctor" or bool({"record", "replay"} & set(words))
 
 
 @pytest.fixture
@@ -57,7 +31,7 @@ def models(request: pytest.FixtureRequest) -> Iterator[FakeModels]:
         yield models
 
 
-@pytest.mark.parametrize("name", SELECTED)
+@pytest.mark.parametrize("name", sorted(CASES))
 def test_case(name: str, models: FakeModels, tmp_path: Path) -> None:
     case = CASES[name]
     ended = _run(case, models, tmp_path)
