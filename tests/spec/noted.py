@@ -214,6 +214,20 @@ FINDINGS = [
         ["one dollar"],
     ),
     (
+        "reference_not_read",
+        "1.0",
+        tools("    - {name: t, action: slack_post_message, token: '${T}', text: hi, channel: '#${OPS}'}\n"),
+        "agent.tools.0.channel",
+        ["${OPS}", "var"],
+    ),
+    (
+        "reference_not_read",
+        "1.1",
+        tools("    - {name: t, action: component, use: a/b@1.0.0, op: o, with: {to: [{deep: '${OPS}'}]}}\n"),
+        "agent.tools.0.with.to.0.deep",
+        ["${OPS}", "var"],
+    ),
+    (
         "base_url_not_http",
         "1.1",
         "  model: {provider: ollama, name: m, base_url: 'localhost:11434'}\n",
@@ -258,5 +272,13 @@ INNOCENT = [
     ("gate_without_threshold", "1.1", f"  workflow:\n{GATE}}}\n    - {condition('judge.confidence < 0.5')}\n"),
     ("gate_without_threshold", "1.0", f"  workflow:\n{GATE}}}\n    - {condition('judge.sum > 5')}\n"),
     ("escaped_credential", "1.1", tools(http(", headers: {Authorization: 'Bearer ${T} $${T}', X-Auth: '$${T}'}"))),
+    ("reference_not_read", "1.1", tools(http(", headers: {X: '${T}'}, body: {json: {a: '${T}'}}"))),
+    (
+        "reference_not_read",
+        "1.1",
+        tools(
+            "    - {name: t, action: slack_post_message, token: '${T}', channel: '$${A} $A', text: '{{ \"${B}\" }}'}\n"
+        ),
+    ),
     ("base_url_not_http", "1.1", "  model: {provider: ollama, name: m, base_url: 'http://localhost:11434/v1'}\n"),
 ]

@@ -34,6 +34,7 @@ _AREAS: Final[Mapping[str, str]] = {
     "tool_name_not_callable": "tools",
     "extract_not_dotted": "tools",
     "escaped_credential": "tools",
+    "reference_not_read": "tools",
     "base_url_not_http": "model",
     "base_url_ignored": "model",
     "guardrail_without_action": "guardrails",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from workflows.spec import patterns, rules
+from workflows.spec import patterns, rules, spans
 from workflows.spec.errors import Path, clipped
 from workflows.spec.expression_rules import texts
 from workflows.spec.notes import Finding, Subject, finding
@@ -43,6 +43,35 @@ def _dotted(extract: str) -> str:
     if any("." in key or "\\" in key for key in keys):
         return "; a key with a dot in it cannot be written, so leave extract out and read it in an expression"
     return f'; write "{clipped(".".join(keys))}"'
+
+
+_MESSAGES: Final = {
+    "slack_post_message": ("channel", "text"),
+    "gmail_send": ("to", "subject", "body"),
+    "component": ("with",),
+}
+
+
+def unread_references(subject: Subject) -> Iterator[Finding]:
+    """In a message `${NAME}` is a text like any other: only its credential is read (engine semantics 14.1, 15.3)."""
+    for path, tool in rules.tools(subject.tree):
+        for key in _MESSAGES.get(tool["action"], ()):
+            for at, text in texts(tool.get(key), (*path, key)):
+                name = _unread(text)
+                if name is not None:
+                    way = f'a var (version "1.1") with the default ${{{name}}} can bring it'
+                    what = f"${{{name}}} is sent as these characters, for nothing reads it here; {way}"
+                    yield finding("reference_not_read", at, what)
+
+
+def _unread(text: str) -> str | None:
+    """The first name that looks like a reference to the environment, outside of expressions."""
+    if "${" in text:
+        for part in spans.parse(text):
+            for found in patterns.ENV_REFERENCE.finditer(part) if isinstance(part, str) else ():
+                if not found["escaped"]:
+                    return clipped(found["name"])
+    return None
 
 
 def escaped_credentials(subject: Subject) -> Iterator[Finding]:

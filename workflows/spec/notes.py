@@ -45,6 +45,7 @@ CODES: Final[tuple[str, ...]] = (
     "gate_without_threshold",
     "gate_never_confident",
     "escaped_credential",
+    "reference_not_read",
     "base_url_not_http",
     "base_url_ignored",
     "default_not_expanded",

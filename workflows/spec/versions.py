@@ -36,6 +36,7 @@ _NOTES: tuple[notes.Maker, ...] = (
     naming_notes.branches_of_no_form,
     block_notes.extracts,
     block_notes.escaped_credentials,
+    block_notes.unread_references,
     block_notes.guardrails,
     block_notes.base_urls,
 )
