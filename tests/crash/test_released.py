@@ -1,4 +1,4 @@
-"""A wait of more than a minute gives the worker back: the run is queued until its time, and goes on as if it had slept."""
+"""A wait of more than a minute gives the worker back: the run is queued until its time and goes on as if it slept."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ def released(spec: SpecFile) -> Run:
 def test_it_is_queued_without_a_lease_until_its_time(tmp_path: Path, tools: FakeTools, clock: Clock) -> None:
     run = released(waiting_spec(tmp_path, tools, wait=120, busy=2))
     assert (run.status, run.lease_until, run.lease_owner, run.takeovers) == (Status.QUEUED, None, "", 0)
-    assert run.not_before is not None
-    assert timedelta(seconds=60) < run.not_before - now() <= timedelta(seconds=120)
+    due = run.not_before
+    assert due is not None
+    assert timedelta(seconds=60) < due - now() <= timedelta(seconds=120)
     assert DBTaskResult.objects.count() == 1
     assert messages.take() is None, "its message is for later"
     for _ in range(2):

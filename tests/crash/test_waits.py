@@ -20,6 +20,7 @@ from workflows.advance import advance
 from workflows.models import Run, Status
 from workflows.recovery import recover
 from workflows.runs import cancel_run
+from workflows.waiting import awaited
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -74,7 +75,7 @@ def test_told_to_end_while_it_waits_it_gives_the_run_back_with_its_time(
     worker = manage.start("worker", env={"PLACE": "place"})
     until(lambda: Run.objects.get(pk=run.pk).not_before)
     worker.send_signal(signal.SIGTERM)
-    out, err = worker.communicate(timeout=30)
+    _, err = worker.communicate(timeout=30)
     assert (worker.returncode, err) == (0, "")
     run.refresh_from_db()
     assert (run.status, run.lease_until, run.takeovers, outcomes(run)) == (Status.QUEUED, None, 0, ["503"])
@@ -114,10 +115,12 @@ def test_cancelled_while_it_waits_it_calls_nothing_more(tmp_path: Path, tools: F
     worker = threading.Thread(target=drive)
     worker.start()
     until(lambda: Run.objects.get(pk=run.pk).not_before)
+    assert awaited(Run.objects.get(pk=run.pk)).endswith(", before attempt 2")
     cancel_run(run, actor=acting(people.operator), reason="not needed")
     worker.join(30)
     assert not worker.is_alive()
     run.refresh_from_db()
+    assert awaited(run) == ""
     assert (run.status, asked(tools), outcomes(run)) == (Status.CANCELLED, 1, ["503"])
     assert told(run) == ["step_started", "cancelled"]
 

@@ -22,7 +22,8 @@ def call(method: str = "GET", **retry: Any) -> HttpCall:
 
 
 def broken(**changed: Any) -> ToolFailed:
-    return ToolFailed(**({"error": "It broke.", "failure": "http", "retryable": True} | changed))
+    fields: dict[str, Any] = {"error": "It broke.", "failure": "http", "retryable": True}
+    return ToolFailed(**(fields | changed))
 
 
 def verdict(given: HttpCall, failed: ToolFailed, attempts: int = 1) -> Again | GiveUp:
@@ -80,7 +81,11 @@ def test_the_server_s_wait_counts_where_it_is_longer() -> None:
 
 def test_a_server_that_asks_for_more_than_the_limit_ends_it_at_once_with_both_numbers() -> None:
     assert verdict(call(max_delay_ms=5000), broken(retry_after="5")) == Again(seconds=5.0)
-    for header, said in (("120", "120 seconds"), ("5.5", "5.5 seconds"), ("9" * 4000, "more than 1000000000000 seconds")):
+    for header, said in (
+        ("120", "120 seconds"),
+        ("5.5", "5.5 seconds"),
+        ("9" * 4000, "more than 1000000000000 seconds"),
+    ):
         given = verdict(call(max_delay_ms=5000), broken(retry_after=header))
         assert isinstance(given, GiveUp)
         assert said in given.error

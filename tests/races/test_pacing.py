@@ -1,4 +1,4 @@
-"""Paced calls are their interval apart, whichever thread or process makes them, and whoever waits loses no slot (14.7)."""
+"""Paced calls are their interval apart, whichever thread or process makes them; who waits loses no slot (14.7)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from workflows.advance import advance
 from workflows.models import Attempt, PaceSlot, Run, RunEvent, Status
 from workflows.pacing import DatabasePacer
 from workflows.registry import SpecFile
+from workflows.times import rfc3339
+from workflows.waiting import awaited
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -122,6 +124,9 @@ def test_a_slot_that_is_far_away_releases_the_worker_and_stays_taken(
 ) -> None:
     assert statuses(three) == ["completed", "queued", "queued"]
     assert Attempt.objects.count() == 1, "an attempt begins when the slot has come"
+    second = Run.objects.get(pk=three[1].pk)
+    assert second.not_before is not None
+    assert awaited(second) == f"until {rfc3339(second.not_before)} for its turn (pace), before attempt 1"
     taken = free_at()
     for left in (["queued", "queued"], ["completed", "queued"], ["completed", "completed"]):
         assert statuses(three)[1:] == left

@@ -1,4 +1,4 @@
-"""Retries and pacing of runs in memory, against a real server, by a clock that takes no time (engine semantics 14.6)."""
+"""Retries and pacing of runs in memory, against a real server, by a clock of its own (engine semantics 14.6)."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ def run(tools: FakeTools, clock: FakeClock, *, method: str = "GET", more: str = 
     spec = load(SPEC.format(method=method, url=tools.url, more=more.rstrip("\n"))).spec
     assert spec is not None
     world = replace(world_for(spec), clock=clock, pacer=MemoryPacer(clock.moment), waits=waits)
-    return run_in_memory(
-        spec, Situation(input="go"), world, ask=lambda pause: None, listener=lambda event, state: None
-    )
+    return run_in_memory(spec, Situation(input="go"), world, ask=lambda pause: None, listener=lambda event, state: None)
 
 
 def answers(tools: FakeTools, method: str, *given: Any) -> None:

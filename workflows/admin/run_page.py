@@ -18,6 +18,7 @@ from workflows.engine.values import NOTHING
 from workflows.models import Attempt, Run, Status
 from workflows.reading import own_state
 from workflows.times import rfc3339
+from workflows.waiting import awaited
 
 _STEP_BADGES = {"completed": Badge(text="completed", tone="good"), "rejected": Badge(text="rejected", tone="quiet")}
 
@@ -110,9 +111,11 @@ def _waiting(run: Run) -> Waiting | None:
 def _sentence(run: Run, waiting: Waiting | None) -> str:
     """Where the run stands, in words."""
     step = f" at step “{clipped(run.step, 120)}”" if run.step else ""
+    wait = awaited(run)
+    if wait:
+        return f"The run waits{step} {wait}."
     if run.status == Status.QUEUED:
-        when = f" It goes on at {rfc3339(run.not_before)}." if run.not_before and run.not_before > now() else ""
-        return f"The run is in the queue for a worker.{when}"
+        return "The run is in the queue for a worker."
     if run.status == Status.AWAITING:
         if waiting is not None and not waiting.left:
             return f"The run waited for a person{step}, and the time is over: it is about to end as expired."

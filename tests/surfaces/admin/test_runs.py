@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,14 +12,16 @@ from django.test import Client
 
 from approvals.models import AuditEntry
 from approvals.services import decide
+from statestore.clock import now
 from tests.conftest import People
 from tests.fakes_tools import FakeTools
 from tests.surfaces.admin import scenes
 from tests.surfaces.admin.conftest import RUNS, decide_url, run_url
 from tests.workbench import acting, begin, to_pause, work
-from workflows.models import Run, Status
+from workflows.models import Attempt, Run, Status
 from workflows.registry import SpecFile
 from workflows.runs import newest
+from workflows.times import rfc3339
 
 SignedIn = Callable[[User], Client]
 
@@ -171,3 +174,13 @@ def test_an_act_that_came_too_late_is_a_sentence_and_changes_nothing(
 def test_what_is_not_there_is_not_found(operator: Client) -> None:
     for address in ("999999/change/", "x/change/", "999999/act/cancel/", "1/act/destroy/"):
         assert operator.get(RUNS + address).status_code == 404, address
+
+
+def test_a_run_that_waits_to_call_again_says_until_when(operator: Client, asking: SpecFile) -> None:
+    run = begin(asking)
+    Run.objects.filter(pk=run.pk).update(not_before=now() + timedelta(hours=1), step="look")
+    Attempt.objects.create(run=run, step_index=0, step="look", n=1, kind="tool", name="look", started_at=now())
+    run.refresh_from_db()
+    assert run.not_before is not None
+    page = operator.get(run_url(run)).content.decode()
+    assert f"The run waits at step “look” until {rfc3339(run.not_before)}, before attempt 2." in page

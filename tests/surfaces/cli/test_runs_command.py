@@ -16,6 +16,7 @@ from workflows.beats import beat, leave
 from workflows.management.following import to_rest
 from workflows.models import Run, Status
 from workflows.runs import newest
+from workflows.times import rfc3339
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -68,6 +69,17 @@ def test_show_tells_where_a_run_stands_and_what_it_did(tmp_path: Path, people: P
     assert (answer["success"], answer["id"]) == (True, str(run.uuid))
     assert answer["resumedAs"] == str(newest(run).uuid)
     assert answer["state"]["pendingApproval"]["step"] == "second"
+
+
+def test_show_says_until_when_a_run_waits_to_try_again(tmp_path: Path, people: People) -> None:
+    retry = FETCHING.replace('/items"', '/items", retry: {{max: 3, base_ms: 90000, max_delay_ms: 300000}}')
+    with FakeTools({"GET /items": {"status": 503, "text": "no"}}) as tools:
+        run = begin(write_spec(tmp_path, retry, url=tools.url))
+        work()
+    run.refresh_from_db()
+    assert run.not_before is not None
+    shown = command("runs", "show", str(run.uuid), *OPERATOR).out
+    assert f"until {rfc3339(run.not_before)}, before attempt 2" in shown
 
 
 def test_an_unknown_run_is_one_clear_line(people: People) -> None:

@@ -19,6 +19,7 @@ from workflows.models import WORKSPACE, Run, Status
 from workflows.reading import run_json
 from workflows.runs import cancel_run, find_run, give_up_run, newest, retry_run
 from workflows.times import rfc3339
+from workflows.waiting import awaited
 
 _OUTPUT_SHOWN = 160
 _ACTS = {
@@ -125,6 +126,8 @@ def _described(run: Run, answer: dict[str, Any]) -> list[str]:
         ("step", shown.step or "-"),
         ("started", f"{rfc3339(shown.created_at)} by {shown.started_by or 'nobody'} ({shown.surface})"),
     ]
+    if wait := awaited(shown):
+        rows.append(("waits", wait))
     if shown.ended_at is not None:
         rows.append(("ended", rfc3339(shown.ended_at)))
     rows += [(name, answer[field]) for name, field in _CHAIN if field in answer]
