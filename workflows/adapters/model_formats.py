@@ -1,7 +1,13 @@
 """The wire formats of model providers: a question as JSON, an answer read back.
 
-Structure is asked for as the one tool that the model must call; a local server gets the JSON Schema as its response
-format, which works for every local model, tools or not. What comes back is parsed and handed on unvalidated.
+Structure is asked for in the form that the most models take, and never by force. The prompt says what to answer as
+well, so an answer that comes as plain text is read too; it is parsed and handed on unvalidated.
+
+- Chat completions get the JSON Schema as their response format, not strict: strict schemas know no optional property.
+  A function to call is refused there by OpenAI's latest reasoning models (gpt-5.5 and later), and by OpenRouter and
+  Ollama for models without tools. There is no limit of tokens: its name depends on the model.
+- Messages get the schema as a tool that may be called. Forcing the call is refused by models that always think (Claude
+  Opus 5.5, Fable 5.1), and a response format by those before Claude 4.5.
 """
 
 from __future__ import annotations
@@ -18,10 +24,10 @@ from workflows.engine.values import NOTHING, Json, MaybeJson
 Want: TypeAlias = Literal["text", "gate", "object"]
 Said: TypeAlias = ModelText | ModelGate | ModelObject | ModelMalformed
 
-TOOL: Final = "answer"
-#: Anthropic wants a limit with each question. The largest that all its models in use accept.
-MAX_TOKENS: Final = 8192
-_FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n\s*```\s*", re.DOTALL)
+NAME: Final = "answer"
+#: Anthropic wants a limit with each question, and thinking counts. All models since Claude 4 accept twice as many.
+MAX_TOKENS: Final = 16_000
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n[ \t]*```", re.DOTALL)
 
 
 class Unusable(Exception):
@@ -55,21 +61,10 @@ def _chat(effect: AskModel, model: str) -> dict[str, Json]:
     return {"model": model, "messages": messages, **_temperature(effect)}
 
 
-def _chat_with_tool(effect: AskModel, model: str) -> Json:
-    if effect.want == "text":
-        return _chat(effect, model)
-    function = {"name": TOOL, "description": "Gives the answer.", "parameters": _structure(effect)}
-    return {
-        **_chat(effect, model),
-        "tools": [{"type": "function", "function": function}],
-        "tool_choice": {"type": "function", "function": {"name": TOOL}},
-    }
-
-
 def _chat_with_schema(effect: AskModel, model: str) -> Json:
     if effect.want == "text":
         return _chat(effect, model)
-    wanted = {"name": TOOL, "schema": _structure(effect)}
+    wanted = {"name": NAME, "schema": _structure(effect), "strict": False}
     return {**_chat(effect, model), "response_format": {"type": "json_schema", "json_schema": wanted}}
 
 
@@ -80,32 +75,49 @@ def _bearer(key: str | None) -> list[tuple[str, str]]:
 def _read_chat(said: Json, want: Want) -> Said:
     try:
         choice = said["choices"][0]
+        _refuse_error(choice)
         message = choice["message"]
+        refusal, finish = message.get("refusal"), choice.get("finish_reason")
         calls = message.get("tool_calls") or []
         text = _joined(message.get("content"))
         arguments = calls[0]["function"]["arguments"] if calls else None
     except (KeyError, IndexError, TypeError, AttributeError) as problem:
         raise Unusable("it does not have the form of a chat completion") from problem
-    if isinstance(message.get("refusal"), str) and message["refusal"]:
-        raise Unusable("the model declined to answer")
-    if choice.get("finish_reason") == "content_filter":
+    if refusal and isinstance(refusal, str):
+        raise Unusable(f"the model declined to answer: {refusal}")
+    if finish == "content_filter":
         raise Unusable("the provider's content filter held it back")
-    cut = choice.get("finish_reason") == "length"
+    cut = finish == "length"
     if arguments is None:
         return _from_text(text, want, cut)
+    # Nobody offered a function; a server that calls one all the same has put the answer there, under whatever name.
     if isinstance(arguments, str):
         return _from_json_text(arguments, want, cut)
     return _structured(arguments, want)
 
 
+def _refuse_error(choice: Json) -> None:
+    """OpenRouter reports a failure that came after its headers inside an answer with status 200."""
+    error = choice.get("error")
+    if isinstance(error, dict) or choice.get("finish_reason") == "error":
+        said = error.get("message") if isinstance(error, dict) else None
+        raise Unusable(f"the provider failed while it answered: {said}" if said else "the provider failed")
+
+
 def _joined(content: Json) -> str:
     """The text of a message, which may come in parts."""
-    if isinstance(content, list):
-        return "".join(part["text"] for part in content if part.get("type") == "text")
-    return content or ""
+    parts = [content or ""] if not isinstance(content, list) else _texts(content)
+    return "".join(parts)
+
+
+def _texts(parts: list[Json]) -> list[Json]:
+    return [part["text"] for part in parts if part["type"] == "text"]
 
 
 # Messages: anthropic -------------------------------------------------------------------------------------------
+
+
+_TOOL: Final = "Gives the final answer. Call it once, with the JSON object that was asked for as its input."
 
 
 def _messages(effect: AskModel, model: str) -> Json:
@@ -117,8 +129,8 @@ def _messages(effect: AskModel, model: str) -> Json:
         **_temperature(effect),
     }
     if effect.want != "text":
-        tool = {"name": TOOL, "description": "Gives the answer.", "input_schema": _structure(effect)}
-        body |= {"tools": [tool], "tool_choice": {"type": "tool", "name": TOOL}}
+        tool = {"name": NAME, "description": _TOOL, "input_schema": _structure(effect)}
+        body |= {"tools": [tool], "tool_choice": {"type": "auto"}}
     return body
 
 
@@ -129,13 +141,14 @@ def _api_key(key: str | None) -> list[tuple[str, str]]:
 def _read_messages(said: Json, want: Want) -> Said:
     try:
         blocks = said["content"]
-        text = "".join(block["text"] for block in blocks if block["type"] == "text")
+        text = "".join(_texts(blocks))
         inputs = [block["input"] for block in blocks if block["type"] == "tool_use"]
-    except (KeyError, TypeError) as problem:
+        stopped = said.get("stop_reason")
+    except (KeyError, TypeError, AttributeError) as problem:
         raise Unusable("it does not have the form of a message") from problem
-    if said.get("stop_reason") == "refusal":
+    if stopped == "refusal":
         raise Unusable("the model declined to answer")
-    cut = said.get("stop_reason") == "max_tokens"
+    cut = stopped in ("max_tokens", "model_context_window_exceeded")
     if not inputs:
         return _from_text(text, want, cut)
     if cut:
@@ -155,17 +168,32 @@ def _from_text(text: str, want: Want, cut: bool) -> Said:
         if not text:
             raise Unusable("it is empty")
         return ModelText(text=text)
-    if not text.strip():
+    if not text.strip() and not cut:
         return ModelObject(value=NOTHING) if want == "object" else _malformed("there was no answer", NOTHING)
-    fenced = _FENCED.fullmatch(text)
-    return _from_json_text(fenced.group(1) if fenced else text, want, cut)
+    inside = None if cut else _object_inside(text)
+    return _from_json_text(text, want, cut) if inside is None else _structured(inside, want)
+
+
+def _object_inside(text: str) -> Json | None:
+    """The one JSON object that a text says something around, in a fence or bare; None when it is no such text."""
+    first, last = text.find("{"), text.rfind("}")
+    if not text[:first].strip() and not text[last + 1 :].strip():
+        return None
+    fenced = _FENCED.findall(text)
+    try:
+        value = jsontext.loads(fenced[0] if len(fenced) == 1 else text[first : last + 1])
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and not text.lstrip().startswith("[") else None
 
 
 def _from_json_text(text: str, want: Want, cut: bool) -> Said:
     try:
         value = jsontext.loads(text)
     except ValueError as problem:
-        return ModelMalformed(problems=(_CUT,), raw=text) if cut else _malformed(f"the answer is {problem}", text)
+        if cut:
+            return ModelMalformed(problems=(_CUT,), raw=text or NOTHING)
+        return _malformed(f"the answer is {problem}", text)
     return _structured(value, want)
 
 
@@ -189,6 +217,5 @@ def _malformed(problem: str, raw: MaybeJson) -> ModelMalformed:
     return ModelMalformed(problems=(f"output: {problem}",), raw=raw)
 
 
-CHAT: Final = Format(question=_chat_with_tool, credentials=_bearer, read=_read_chat)
-LOCAL_CHAT: Final = Format(question=_chat_with_schema, credentials=_bearer, read=_read_chat)
+CHAT: Final = Format(question=_chat_with_schema, credentials=_bearer, read=_read_chat)
 MESSAGES: Final = Format(question=_messages, credentials=_api_key, read=_read_messages)

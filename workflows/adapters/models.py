@@ -48,7 +48,7 @@ class Provider:
 PROVIDERS: Final[Mapping[str, Provider]] = {
     "anthropic": Provider(format=model_formats.MESSAGES, path="/v1/messages", setting="KAMPONG_ANTHROPIC_API_URL"),
     "openai": Provider(format=model_formats.CHAT, path="/chat/completions", setting="KAMPONG_OPENAI_API_URL"),
-    "ollama": Provider(format=model_formats.LOCAL_CHAT, path="/v1/chat/completions", setting=None),
+    "ollama": Provider(format=model_formats.CHAT, path="/v1/chat/completions", setting=None),
     "openrouter": Provider(format=model_formats.CHAT, path="/chat/completions", setting="KAMPONG_OPENROUTER_API_URL"),
 }
 
@@ -76,6 +76,7 @@ def client_for(spec: Spec, environ: Mapping[str, str], timeout_ms: int | None = 
         key=_key(block, environ),
         key_name=block.api_key_name,
         timeout_ms=timeout_ms or block.timeout_ms or DEFAULT_TIMEOUT_MS,
+        allowed=_allowed(block, provider),
     )
 
 
@@ -83,6 +84,13 @@ def _base(block: ModelBlock, provider: Provider) -> str:
     if provider.setting is not None:
         return str(conf.value(provider.setting)).rstrip("/")
     return (block.base_url or OLLAMA_URL).rstrip("/").removesuffix("/v1")
+
+
+def _allowed(block: ModelBlock, provider: Provider) -> tuple[str, ...]:
+    """The private places that may be called: an address in a spec is its author's, every other the operator's."""
+    if provider.setting is None and block.base_url:
+        return tuple(conf.value("KAMPONG_PRIVATE_ADDRESSES"))
+    return ("*",)
 
 
 def _key(block: ModelBlock, environ: Mapping[str, str]) -> str | None:
@@ -108,17 +116,44 @@ class WireClient:
     base: str
     model: str
     timeout_ms: int
+    allowed: tuple[str, ...] = ("*",)
     key_name: str | None = None
     key: str | None = field(default=None, repr=False)
 
     def ask(self, effect: AskModel) -> ModelAnswer:
         """Make one model call: exactly one request, never repeated."""
+        answer = self._exchanged(effect)
+        if isinstance(answer, ModelFailed):
+            return answer
+        if not 200 <= answer.status <= 299:
+            return self._failed(self._refused(answer, effect.model or self.model))
+        try:
+            said = jsontext.loads(answer.body.decode("utf-8-sig"))
+        except ValueError as problem:
+            why = str(problem) if isinstance(problem, jsontext.NotJson) else "not UTF-8"
+            return self._failed(
+                f"{self.name} answered with a body that cannot be read ({why}); is {self.base} its API?"
+            )
+        if isinstance(said, dict) and (words := _words_of_error(said)):
+            return self._failed(f"{self.name} gave no answer: {self._cut(words)}")
+        try:
+            return self.provider.format.read(said, effect.want)
+        except model_formats.Unusable as problem:
+            return self._failed(f"{self.name} gave no usable answer: {self._cut(str(problem)).rstrip('.')}.")
+
+    def _exchanged(self, effect: AskModel) -> Answer | ModelFailed:
+        """The provider's answer to one request, or why there is none."""
         body = self.provider.format.question(effect, effect.model or self.model)
         until = time.monotonic() + self.timeout_ms / 1000
         try:
-            answer = _wire().exchange(
+            url = wire.address(self.base + self.provider.path)
+        except wire.Unsendable as problem:
+            where = self.provider.setting or "base_url in the spec's model block"
+            return self._failed(f"{self.name} cannot be asked: {self.base} {problem}. Correct {where}.")
+        try:
+            return _wire_for(self.allowed).exchange(
                 "POST",
-                wire.address(self.base + self.provider.path),
+                url,
                 headers=[("Content-Type", "application/json"), *self.provider.format.credentials(self.key)],
                 body=jsontext.dumps(body).encode(),
                 until=until,
@@ -128,17 +163,17 @@ class WireClient:
             return self._failed(self._no_answer(problem))
         except wire.TooLong:
             return self._failed(f"{self.name} answered with more than {SIZE_LIMIT // MIB} MiB.")
-        except (wire.Unsendable, wire.AddressRefused) as problem:
-            return self._failed(f"The request to {self.name} at {self.base} was not sent: {problem}.")
-        if not 200 <= answer.status <= 299:
-            return self._failed(self._refused(answer, effect.model or self.model))
-        try:
-            said = jsontext.loads(answer.body.decode("utf-8"))
-            return self.provider.format.read(said, effect.want)
-        except model_formats.Unusable as problem:
-            return self._failed(f"{self.name} gave no usable answer: {problem}.")
-        except ValueError:
-            return self._failed(f"{self.name} answered with a body that is not JSON; is {self.base} its API?")
+        except wire.AddressRefused as problem:
+            return self._failed(f"{self.name} was not asked: {problem}.")
+        except wire.Unsendable:
+            # The key is the only header that is not ours.
+            return self._failed(
+                f"{self.name} was not asked: the key in the variable {self.key_name} holds a line break or a control "
+                "character. Set it without."
+            )
+        except UnicodeEncodeError:
+            # Without its words, which quote the text.
+            return self._failed(f"{self.name} was not asked: the prompt holds half of a surrogate pair.")
 
     def _no_answer(self, problem: NoAnswer) -> str:
         if self.name == "ollama" and (problem.before or not problem.timed_out):
@@ -171,16 +206,16 @@ class WireClient:
         return f"{words}: {detail}" if detail else f"{words}."
 
     def _detail(self, body: bytes) -> str:
-        """The provider's own words about a failure, cut after the key was hidden: half a key is a leak as well."""
+        """The provider's own words about a failure."""
         try:
-            said: Any = jsontext.loads(body.decode("utf-8"))
+            said: Any = jsontext.loads(body.decode("utf-8-sig"))
         except ValueError:
             return ""
-        error = said.get("error") if isinstance(said, dict) else None
-        text = error.get("message") if isinstance(error, dict) else error
-        if not isinstance(text, str):
-            return ""
-        shown = self._without_key(text)
+        return self._cut(_words_of_error(said)) if isinstance(said, dict) else ""
+
+    def _cut(self, words: str) -> str:
+        """Words from outside, cut after the key was hidden: half a key is a leak as well."""
+        shown = self._without_key(words)
         return shown if len(shown) <= _DETAIL_LIMIT else shown[:_DETAIL_LIMIT] + "..."
 
     def _failed(self, error: str) -> ModelFailed:
@@ -190,7 +225,13 @@ class WireClient:
         return redact(text, [self.key] if self.key else [])
 
 
-@functools.cache
-def _wire() -> Wire:
-    """A model may run on a private address; it is the operator who writes these addresses, or a local model's spec."""
-    return Wire(("*",))
+def _words_of_error(said: Mapping[str, Any]) -> str:
+    """What an answer says went wrong: `{error: {message}}` or `{error: text}`, from OpenRouter even with status 200."""
+    error = said.get("error")
+    text = error.get("message") if isinstance(error, dict) else error
+    return text if isinstance(text, str) else ""
+
+
+@functools.lru_cache(maxsize=16)
+def _wire_for(allowed: tuple[str, ...]) -> Wire:
+    return Wire(allowed)
