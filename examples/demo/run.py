@@ -158,7 +158,9 @@ def demo(children: Children) -> None:
     say("starting Kampong: database, web, workers ...")
     words = ("manage.py", "serve", str(specs), "--port", str(port))
     drain = os.environ.get("KAMPONG_DRAIN_SECONDS", "5")
-    process = children.start("server", *words, env={"KAMPONG_DRAIN_SECONDS": drain})
+    # The demo's own service stands for Slack, whatever this shell has.
+    slack = {"KAMPONG_SLACK_API_URL": f"http://127.0.0.1:{service_port}/slack", "SLACK_BOT_TOKEN": "demo"}
+    process = children.start("server", *words, env={"KAMPONG_DRAIN_SECONDS": drain, **slack})
     prepare_django()
     from account import ready  # it needs Django, which is prepared while the server starts
     from guide import Guide

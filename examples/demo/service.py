@@ -1,4 +1,4 @@
-"""The service that the examples call: orders, refunds, cases, messages, tickets, payments, and a scripted model.
+"""The service that the examples call: orders, refunds, cases, messages, tickets, payments, a scripted model, a Slack.
 
 Only the standard library. Every call is a line in one file, so that the counts outlive the process: `GET /` shows
 them, which proves that no step ran twice.
@@ -25,6 +25,7 @@ ORDERS: dict[str, dict[str, Any]] = {
 #: What can be made with POST, and how its ids begin.
 MADE = {"refunds": "R", "cases": "C", "messages": "M", "tickets": "T", "payments": "P"}
 MODEL = "/v1/chat/completions"
+SLACK = "/slack/chat.postMessage"
 _LARGEST = 1024 * 1024
 
 Answer = tuple[int, dict[str, Any]]
@@ -36,7 +37,8 @@ class Calls:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._lock = threading.Lock()
-        self.counts = {"GET /service/orders": 0, **{f"POST /service/{name}": 0 for name in MADE}, f"POST {MODEL}": 0}
+        made = {f"POST /service/{name}": 0 for name in MADE}
+        self.counts = {"GET /service/orders": 0, **made, f"POST {MODEL}": 0, f"POST {SLACK}": 0}
         if path.exists():
             for line in path.read_text(encoding="utf-8").splitlines():
                 self.counts[line] = self.counts.get(line, 0) + 1
@@ -58,6 +60,9 @@ def answer(calls: Calls, method: str, path: str, body: Any) -> Answer:
     if method == "POST" and path == MODEL:
         calls.count(f"POST {MODEL}")
         return 200, complete(body)
+    if method == "POST" and path == SLACK:
+        number = calls.count(f"POST {SLACK}")
+        return 200, {"ok": True, "channel": body["channel"], "ts": f"1796000000.{number:06}", "message": body}
     if method == "GET" and parts[:2] == ["service", "orders"] and len(parts) == 3:
         calls.count("GET /service/orders")
         if parts[2] not in ORDERS:

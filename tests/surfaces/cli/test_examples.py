@@ -26,6 +26,7 @@ SERVICE: dict[str, Any] = {
     "POST /service/messages": {"json": {"id": "M-1"}},
     "POST /service/payments": {"json": {"id": "P-1"}},
     "POST /service/tickets": {"json": {"id": "T-1"}},
+    "POST /slack/chat.postMessage": {"json": {"ok": True, "ts": "1796000000.000001"}},
 }
 SURE = {"due": True, "amount": 48.5, "message": "Your money is on its way.", "confidence": 0.93}
 ASKED = json.dumps({"order": "A-1042", "reason": "The cup arrived in two pieces"})
@@ -124,6 +125,24 @@ def test_an_invoice_is_scheduled_after_a_yes(
         "in_days": days,
         "note": "approved without a remark",
     }
+
+
+@pytest.mark.parametrize(("words", "channel"), [([], "#morning"), (["--var", "channel=#night"], "#night")])
+def test_a_note_is_posted_to_slack_after_a_yes(
+    words: list[str],
+    channel: str,
+    tmp_path: Path,
+    service: FakeTools,
+    models: FakeModels,
+    settings: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    settings.KAMPONG_SLACK_API_URL = f"{service.url}/slack"
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "demo")
+    told = run("handover.yaml", tmp_path, service, models, "--input", "Lift 2 is out.", *words, text="y\n")
+    assert (told.code, told.object()["output"]) == (0, {"tell": "1796000000.000001"}), told.err
+    assert service.requests[0].json() == {"channel": channel, "text": "From the last shift:\nLift 2 is out."}
+    assert service.requests[0].header("Authorization") == "Bearer demo"
 
 
 @pytest.mark.parametrize(

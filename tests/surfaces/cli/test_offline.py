@@ -27,6 +27,7 @@ PLAYED = [
     ("refund.yaml", ASKED, "", {"judge": [{"object": {"due": "perhaps"}}, {"object": {"due": 7}}] * 2}),
     ("refund.yaml", ASKED, "", {"judge": {"error": "the model is not well"}}),
     ("invoice-approval.yaml", INVOICE, "y\n", {}),
+    ("handover.yaml", "Lift 2 is out.", "y\n", {}),
     ("triage.yaml", "Water!", "y\n", {}),
     ("triage.yaml", "Hello", "", {"sort": {"result": {"desk": "sales", "urgent": False}, "confidence": 0.9}}),
     ("triage.yaml", "Hello", "n\n", {"sort": {"result": {"desk": "sales", "urgent": False}, "confidence": 0.1}}),
@@ -34,8 +35,10 @@ PLAYED = [
 
 
 @pytest.fixture
-def tools() -> Iterator[FakeTools]:
+def tools(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTools]:
+    monkeypatch.setenv("SLACK_BOT_TOKEN", "demo")
     with FakeTools(SERVICE, keep_alive=False) as tools:
+        settings.KAMPONG_SLACK_API_URL = f"{tools.url}/slack"
         yield tools
 
 
