@@ -17,12 +17,15 @@ from workflows.management.terminal import one_line, plain, pretty, time_left, to
 from workflows.models import FINAL, Run, Status
 from workflows.reading import own_state, wait_for
 from workflows.runs import newest
+from workflows.waiting import awaited
 
 PATIENCE_SECONDS = 60.0
 
 
 def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS) -> Run:
     """The chain's newest run once it waits for a person or has ended; after so many seconds of waiting, as it is.
+
+    A run that waits for a time beyond them is not waited for.
 
     `here`: this process drives it in any case; otherwise only while no worker lives.
     """
@@ -36,7 +39,7 @@ def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS) -> Run:
                 advance(run.workspace, str(run.uuid))
                 run = newest(Run.objects.get(pk=run.pk))
             left = until - time.monotonic()
-            if run.status in FINAL or run.status == Status.AWAITING or left <= 0:
+            if run.status in FINAL or run.status == Status.AWAITING or left <= 0 or _is_away(run, left):
                 return run
             wait_for(run, min(left, 1.0))
     except KeyboardInterrupt:
@@ -44,6 +47,12 @@ def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS) -> Run:
             f"Interrupted. Run {run.uuid} is stored: a worker, or `recover` once its lease is over, takes it up.",
             code=INTERRUPTED,
         ) from None
+
+
+def _is_away(run: Run, seconds: float) -> bool:
+    """Whether no worker may take the run within so many seconds."""
+    due = run.not_before
+    return run.status == Status.QUEUED and due is not None and (due - now()).total_seconds() > seconds
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +81,9 @@ def rest_of(run: Run, as_user: str | None = None) -> Rest:
     if run.status in FINAL:
         words = plain(f"Run {run.uuid} {run.status}: {run.error or 'no reason was given'}")
         return Rest(code=REFUSED, state=state, complaint=words)
-    words = f"Run {run.uuid} is still running. Look again with: {to_type(f'runs show {run.uuid}')}"
+    wait = awaited(run)
+    stands = f"waits {wait}; a worker goes on with it then" if wait else "is still running"
+    words = f"Run {run.uuid} {stands}. Look again with: {to_type(f'runs show {run.uuid}')}"
     return Rest(code=DONE, state=state, lines=[words])
 
 

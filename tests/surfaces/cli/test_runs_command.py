@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.running import command
 from tests.workbench import ASKING, HEAD, begin, to_pause, work, write_spec
 from workflows.beats import beat, leave
-from workflows.management.following import to_rest
+from workflows.management.following import rest_of, to_rest
 from workflows.models import Run, Status
 from workflows.runs import newest
 from workflows.times import rfc3339
@@ -80,6 +81,11 @@ def test_show_says_until_when_a_run_waits_to_try_again(tmp_path: Path, people: P
     assert run.not_before is not None
     shown = command("runs", "show", str(run.uuid), *OPERATOR).out
     assert f"until {rfc3339(run.not_before)}, before attempt 2" in shown
+    began = time.monotonic()
+    said = rest_of(to_rest(run, here=True)).lines[0]
+    assert time.monotonic() - began < 30, "nobody waits for what is not due within a minute"
+    assert "waits until" in said
+    assert "runs show" in said
 
 
 def test_an_unknown_run_is_one_clear_line(people: People) -> None:
