@@ -59,16 +59,16 @@ def test_no_subject_makes_another_header_line(subject: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("to", "people"),
+    ("to", "recipients"),
     [
         ("Bo Müller <bo@x.org>", [("Bo Müller", "bo@x.org")]),
         ('"Lim, Ä" <l@x.org>, a@b.c', [("Lim, Ä", "l@x.org"), ("", "a@b.c")]),
         ("Ann <a@x.org>,Ö<o@x.org>", [("Ann", "a@x.org"), ("Ö", "o@x.org")]),
     ],
 )
-def test_a_name_that_is_not_ascii_is_encoded_and_its_address_is_not(to: str, people: list[tuple[str, str]]) -> None:
+def test_a_name_that_is_not_ascii_is_encoded_and_its_address_is_not(to: str, recipients: list[tuple[str, str]]) -> None:
     assert mime(to).partition(b"\r\nSubject")[0].isascii()
-    assert [(one.display_name, one.addr_spec) for one in read(to=to)["to"].addresses] == people
+    assert [(one.display_name, one.addr_spec) for one in read(to=to)["to"].addresses] == recipients
 
 
 @pytest.mark.parametrize("to", ["bö@x.org", "<bö@x.org>", 'Bo "the ü" M <b@x.org>', 'ü", <x', "ü < <", 'x"ü', "ü"])
