@@ -202,8 +202,11 @@ class TestOnEveryEndpoint:
     def test_model_unavailable_is_told_with_a_code(self, callers: Callers, folder: Path) -> None:
         keyed = ASKING.replace("provider: ollama,", 'provider: openai, api_key: "${{NO_SUCH_KEY}}",')
         write_spec(folder, keyed)
-        response = callers.requester.post("/runs", {"agent": "clerk", "input": ""})
-        assert "NO_SUCH_KEY" in check(response, "model_unavailable")["error"]
+        for response in (
+            callers.requester.post("/runs", {"agent": "clerk", "input": ""}),
+            callers.requester.post("/webhook/clerk", {}),
+        ):
+            assert "NO_SUCH_KEY" in check(response, "model_unavailable")["error"]
         assert not Run.objects.filter(status=Status.QUEUED).exists()
 
     def test_too_large_names_the_limit(self, callers: Callers, clerk: SpecFile) -> None:
