@@ -99,3 +99,28 @@ def test_an_expression_that_is_deep_or_long_takes_no_time(expression: str) -> No
     load(spec(f"  workflow:\n    - {{step: s, type: condition, if: '{expression}', then: x, else: y}}\n"))
 
     assert time.process_time() - before < 1
+
+
+def test_loading_stops_at_ten_thousand_errors() -> None:
+    found = errors(spec("  workflow: [" + "{}," * 20_000 + "]\n"))
+
+    assert len(found) == 1001
+    assert "at least 9000 more" in found[-1].message
+
+
+def test_values_that_aliases_repeat_count_as_often_as_they_are_repeated() -> None:
+    shared = "shared: &x [" + "1," * 140_000 + "]\n"
+
+    assert load(shared + "b: [*x]").errors[0].path != ()
+    assert "300000 values" in errors(shared + "b: [*x, *x]")[0].message
+
+
+def test_an_expression_is_judged_once_however_often_aliases_repeat_it() -> None:
+    texts = ",".join(f'"{{{{ trigger[x={n}].c }}}}"' for n in range(1_500))
+    steps = "".join(f"    - {{step: s{n}, action: a, inputs: *x}}\n" for n in range(1, 60))
+    text = spec(f"  workflow:\n    - {{step: s0, action: a, inputs: &x [{texts}]}}\n{steps}")
+    before = time.process_time()
+
+    assert load(text).errors == ()
+
+    assert time.process_time() - before < 5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from workflows.spec import rules, spans
@@ -22,16 +22,26 @@ class Names:
     steps: Mapping[str, None]
     vars: Mapping[str, None]
 
-    def problems(self, read: tuple[tuple[str, ...], ...]) -> Iterator[str]:
+    _judged: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def problems(self, source: str) -> tuple[str, ...]:
+        """What is wrong with an expression here, a sentence each. Judged once, however many aliases repeat it."""
+        judged = self._judged.get(source)
+        if judged is None:
+            found = examine(source)
+            problems = (problem.message for problem in found.problems)
+            judged = self._judged[source] = (*problems, *self._not_provided(found.names))
+        return judged
+
+    def _not_provided(self, read: tuple[tuple[str, ...], ...]) -> Iterator[str]:
         """A sentence for each path that nothing provides."""
         doubtful = [path for path in read if path[0] not in self._open]
         for path in dict.fromkeys(path[:2] if path[0] == "vars" else path[:1] for path in doubtful):
-            if path[0] == "vars":
-                if len(path) > 1 and path[1] not in self.vars:
-                    declared = f"declared are {listed(self.vars)}" if self.vars else 'there is no "vars" block'
-                    yield f"nothing provides vars.{clipped(path[1])}; {declared}"
-            else:
+            if path[0] != "vars":
                 yield f'nothing provides "{clipped(path[0])}"; there are {self._known}'
+            elif len(path) > 1 and path[1] not in self.vars:
+                declared = f"declared are {listed(self.vars)}" if self.vars else 'there is no "vars" block'
+                yield f"nothing provides vars.{clipped(path[1])}; {declared}"
 
     @cached_property
     def _open(self) -> frozenset[str]:
@@ -62,7 +72,7 @@ class ExpressionRules:
             if step["step"] in self.reserved:
                 faults.soft((*path, "step"), f'"{step["step"]}" is reserved; a step may not be called that')
             if "if" in step:
-                for problem in _problems(step["if"], names):
+                for problem in names.problems(step["if"]):
                     where = f'the condition of step "{clipped(step["step"])}": '
                     faults.soft((*path, "if"), where + problem)
             _check_texts(step, path, names, faults)
@@ -75,18 +85,10 @@ def _check_texts(value: Json, path: Path, names: Names, faults: Faults) -> None:
     for at, text in texts(value, path):
         if "{{" not in text:
             continue
-        for part in spans.parse(text):
-            if isinstance(part, spans.Span):
-                for problem in _problems(part.source, names):
-                    line = f" on line {part.line} of the text" if part.line > 1 else ""
-                    faults.soft(at, f"{{{{{clipped(part.source)}}}}}{line}: {problem}")
-
-
-def _problems(source: str, names: Names) -> Iterator[str]:
-    found = examine(source)
-    for problem in found.problems:
-        yield problem.message
-    yield from names.problems(found.names)
+        for span in spans.spans(text):
+            for problem in names.problems(span.source):
+                line = f" on line {span.line} of the text" if span.line > 1 else ""
+                faults.soft(at, f"{{{{{clipped(span.source)}}}}}{line}: {problem}")
 
 
 def texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:

@@ -10,7 +10,7 @@ from workflows.spec.hashing import spec_hash
 from workflows.spec.model import Json, Spec
 from workflows.spec.notes import Subject, gather
 from workflows.spec.reader import Document, read
-from workflows.spec.shapes import Faults, kind_of
+from workflows.spec.shapes import MOST_FAULTS, Faults, TooManyFaults, kind_of
 from workflows.spec.source import Unreadable
 from workflows.spec.versions import NOT_YET, VERSIONS, Version, version_problem
 
@@ -53,7 +53,10 @@ def _check(document: Document) -> Loaded:
             return _refused(document, faults)
     # A file of no known version is checked like the newest one, so that its author sees everything at once.
     version = VERSIONS["1.1"] if problem else VERSIONS[tree["version"]]
-    cleaned = _staged(version, tree, faults)
+    try:
+        cleaned = _staged(version, tree, faults)
+    except TooManyFaults:
+        return _refused(document, faults)
     if faults.found:
         return _refused(document, faults)
     notes = gather(version.notes, Subject(tree=cleaned, written=tree, dropped=tuple(faults.dropped)))
@@ -62,11 +65,7 @@ def _check(document: Document) -> Loaded:
 
 def _staged(version: Version, tree: dict[str, Json], faults: Faults) -> dict[str, Json]:
     """The tree without unknown keys; later stages only run on what they can understand."""
-    shape_faults = Faults()
-    cleaned: dict[str, Json] = version.shape(tree, (), shape_faults)
-    refused = {fault.path for fault in faults.found}
-    faults.found += [fault for fault in shape_faults.found if fault.path not in refused]
-    faults.dropped += shape_faults.dropped
+    cleaned: dict[str, Json] = version.shape(tree, (), faults)
     if not faults.any_hard():
         for rule in version.rules:
             rule(cleaned, faults)
@@ -81,7 +80,9 @@ def _refused(document: Document, faults: Faults) -> Loaded:
         line, column = document.position(fault.path) or (None, None)
         errors.append(SpecError(path=fault.path, message=fault.message, line=line, column=column))
     if len(faults.found) > MOST_ERRORS:
-        errors.append(SpecError(path=(), message=f"there are {len(faults.found) - MOST_ERRORS} more errors"))
+        at_least = "at least " if len(faults.found) >= MOST_FAULTS else ""
+        more = f"there are {at_least}{len(faults.found) - MOST_ERRORS} more errors"
+        errors.append(SpecError(path=(), message=more))
     return Loaded(errors=tuple(errors))
 
 

@@ -15,8 +15,8 @@ COMPONENT = re.compile(
     r"[a-z0-9]+(?:[-.][a-z0-9]+)*/[a-z0-9]+(?:-[a-z0-9]+)*@[0-9]+\.[0-9]+\.[0-9]+(?:-[A-Za-z0-9.-]+)?"
 )
 RESPONSE_PATH = re.compile(
-    r"""(?:[A-Za-z0-9_$-]+|\["(?:[^"\\]|\\.)*"\]|\[[0-9]+\])"""
-    r"""(?:\.[A-Za-z0-9_$-]+|\["(?:[^"\\]|\\.)*"\]|\[[0-9]+\])*""",
+    r"""(?:[A-Za-z0-9_$-]++|\["(?:[^"\\]|\\.)*+"\]|\[[0-9]++\])"""
+    r"""(?:\.[A-Za-z0-9_$-]++|\["(?:[^"\\]|\\.)*+"\]|\[[0-9]++\])*+""",
     re.DOTALL,
 )
 LEGACY_PLACEHOLDER = re.compile(r"(?<![{$])\{[A-Za-z0-9_.]+\}(?!\})")
@@ -26,6 +26,7 @@ EXECUTE_TOOL = re.compile(r"execute_tool\(([A-Za-z0-9_]+)\)")
 ASK_A_PERSON = "request_human_approval"
 #: `$${NAME}` is the text `${NAME}`, and reads nothing.
 ENV_REFERENCE = re.compile(rf"\$(?P<escaped>\$?)\{{(?P<name>{ENV_NAME})\}}")
+_LONGEST_REGEX = 50_000
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE", re.IGNORECASE)
 
 _CREDENTIAL_WORDS = ("token", "secret", "password", "passwd", "credential", "apikey", "api-key", "api_key")
@@ -67,6 +68,8 @@ def is_absolute_url(text: str) -> bool:
 
 def regex_problem(pattern: str) -> str | None:
     """Why a text is not an ECMAScript regular expression; None when it is one."""
+    if len(pattern) > _LONGEST_REGEX:
+        return f"it has {len(pattern)} characters; at most {_LONGEST_REGEX} are compiled"
     try:
         regress.Regex(pattern)
     except regress.RegressError as error:

@@ -18,6 +18,7 @@ from workflows.spec.scalars import NotAScalar, container_tag_fits, plain, tagged
 from workflows.spec.source import MAX_BYTES, Source, Unreadable, source
 
 MAX_NESTING = 200
+#: Aliases written out.
 MAX_VALUES = 300_000
 #: How often an alias may stand for something that holds aliases itself, multiplied out.
 MAX_MULTIPLIED = 100
@@ -31,11 +32,13 @@ class Places:
 
     def __init__(self) -> None:
         self.marks = array("Q")
-        self.inside: dict[int, Places] = {}
+        self.inside: dict[int, Places] | None = None
         self._index: dict[str, int] | None = None
 
     def add(self, mark: int, inside: Places | None) -> None:
         if inside is not None:
+            if self.inside is None:
+                self.inside = {}
             self.inside[len(self.marks)] = inside
         self.marks.append(mark)
 
@@ -63,19 +66,24 @@ class Document:
             at = places.index(value, key) if places is not None else None
             if places is None or at is None:
                 return None
-            mark, places, value = places.marks[at], places.inside.get(at), value[key]
+            mark, value = places.marks[at], value[key]
+            places = places.inside.get(at) if places.inside is not None else None
         return _line_and_column(mark)
 
 
 @dataclass(kw_only=True, slots=True)
 class _Node:
-    """A finished value. `weight` is its size written out, `height` its nesting, `fan` how its aliases multiply."""
+    """A finished value. Written out, it has the size `weight` and holds `count` values.
+
+    `height` is its nesting, `fan` how its aliases multiply.
+    """
 
     value: Json
     text: str | None = None
     mark: int
     places: Places | None = None
     weight: int = 1
+    count: int = 1
     height: int = 0
     fan: int = 1
     uses: int = 0
@@ -85,7 +93,6 @@ class _Node:
 class _Open(_Node):
     """A list or mapping being filled. `key` is the key that waits for its value."""
 
-    places: Places = field(default_factory=Places)
     anchor: str | None
     key: str | None = None
     key_lines: dict[str, int] = field(default_factory=dict)
@@ -139,6 +146,7 @@ class _Composer:
             raise _fault("a second document starts here; a file holds one", event)
 
     def _scalar(self, event: Any) -> _Node:
+        self._counted(event)
         value: Json = self._restore(event.value)
         if "\0" in value:
             raise _fault("the text holds a NUL character, which cannot be stored", event)
@@ -155,6 +163,7 @@ class _Composer:
         return node
 
     def _start(self, event: Any, value: Json) -> None:
+        self._counted(event)
         name = "seq" if isinstance(value, list) else "map"
         if not container_tag_fits(event.tag, name):
             raise _fault(f"the tag {event.tag[:60]} is not known here", event)
@@ -177,6 +186,7 @@ class _Composer:
                 raise _fault(f"the alias *{clipped(event.anchor)} contains itself", event)
             raise _fault(f"the alias *{clipped(event.anchor)} has no anchor before it", event)
         target.uses += 1
+        self._counted(event, target.count)
         fan = target.uses * target.fan
         self._expanded += target.weight
         if (target.fan > 1 and fan > MAX_MULTIPLIED) or self._expanded > MAX_BYTES:
@@ -189,22 +199,28 @@ class _Composer:
             mark=_mark(event),
             places=target.places,
             weight=target.weight,
+            count=target.count,
             height=target.height,
             fan=fan,
         )
 
+    def _counted(self, event: Any, values: int = 1) -> None:
+        self._values += values
+        if self._values > MAX_VALUES:
+            raise _fault(f"more than {MAX_VALUES} values, aliases written out", event)
+
     def _add(self, node: _Node) -> None:
         """Put a finished value where it belongs: the root, a list, or a mapping as key or value."""
-        self._values += 1
-        if self._values > MAX_VALUES:
-            raise _fault_at(f"more than {MAX_VALUES} values", node.mark)
         if not self._open:
             self._root = node
             return
         parent = self._open[-1]
         parent.weight += node.weight
-        parent.height = max(parent.height, node.height + 1)
-        parent.fan = max(parent.fan, node.fan)
+        parent.count += node.count
+        if node.height >= parent.height:
+            parent.height = node.height + 1
+        if node.fan > parent.fan:
+            parent.fan = node.fan
         if isinstance(parent.value, list):
             parent.value.append(node.value)
         elif parent.key is None:
@@ -213,6 +229,8 @@ class _Composer:
         else:
             parent.value[parent.key] = node.value
             parent.key = None
+        if parent.places is None:
+            parent.places = Places()
         parent.places.add(node.mark, node.places)
 
     def _key(self, parent: _Open, node: _Node) -> str:

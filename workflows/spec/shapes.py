@@ -16,9 +16,11 @@ from workflows.spec.errors import Path, clipped, listed
 from workflows.spec.model import Json
 
 MAX_WHOLE = 2**53 - 1
+#: Loading stops at so many.
+MOST_FAULTS = 10_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
     """`hard` faults (format 1) stop the rules that need a sound shape."""
 
@@ -27,12 +29,16 @@ class Fault:
     hard: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Dropped:
     """An unknown key that an open mapping let pass, and the keys it knows."""
 
     path: Path
     known: tuple[str, ...]
+
+
+class TooManyFaults(Exception):
+    """Nobody would read on, and a made-up file could fill the memory with them."""
 
 
 @dataclass(kw_only=True)
@@ -43,10 +49,15 @@ class Faults:
     dropped: list[Dropped] = field(default_factory=list)
 
     def hard(self, path: Path, message: str) -> None:
-        self.found.append(Fault(path=path, message=message, hard=True))
+        self._add(Fault(path=path, message=message, hard=True))
 
     def soft(self, path: Path, message: str) -> None:
-        self.found.append(Fault(path=path, message=message, hard=False))
+        self._add(Fault(path=path, message=message, hard=False))
+
+    def _add(self, fault: Fault) -> None:
+        if len(self.found) >= MOST_FAULTS:
+            raise TooManyFaults
+        self.found.append(fault)
 
     def any_hard(self, since: int = 0) -> bool:
         return any(fault.hard for fault in self.found[since:])
@@ -82,8 +93,13 @@ def kind_of(value: Json) -> str:
 
 
 def is_number(value: Json) -> bool:
-    """Whether a value is a number here: finite, and not a boolean."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """Whether a value is a number here: finite, also when it is held as a fraction, and not a boolean."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def is_whole(value: Json) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _MATTERS = re.compile("[\"'`{}]")
@@ -14,7 +15,7 @@ _REST_OF_QUOTED = {
 }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """The source between the braces, blanks kept. `line` is its opening line in the text, from 1."""
 
@@ -25,21 +26,33 @@ class Span:
 def parse(text: str) -> tuple[str | Span, ...]:
     """The parts of a text in order, literals joined; text behind a `{{` that never closes is literal."""
     parts: list[str | Span] = []
-    done, line, counted = 0, 1, 0
-    while True:
-        opening = text.find("{{", done)
-        closing = -1 if opening < 0 else _closing(text, opening + 2)
-        if closing < 0:
-            break
+    done = 0
+    for opening, span in _found(text):
         if opening > done:
             parts.append(text[done:opening])
-        # Counted from the span before: from the start, a text of many spans would be read as many times.
-        line, counted = line + text.count("\n", counted, opening), opening
-        parts.append(Span(text[opening + 2 : closing], line=line))
-        done = closing + 2
+        parts.append(span)
+        done = opening + len(span.source) + 4
     if done < len(text):
         parts.append(text[done:])
     return tuple(parts)
+
+
+def spans(text: str) -> Iterator[Span]:
+    """The spans alone, one by one: a long text may hold more than anybody wants at once."""
+    return (span for _, span in _found(text))
+
+
+def _found(text: str) -> Iterator[tuple[int, Span]]:
+    """Each span with the place of its `{{`."""
+    done, line, counted = 0, 1, 0
+    while (opening := text.find("{{", done)) >= 0:
+        closing = _closing(text, opening + 2)
+        if closing < 0:
+            return
+        # Counted from the span before: from the start, a text of many spans would be read as many times.
+        line, counted = line + text.count("\n", counted, opening), opening
+        yield opening, Span(text[opening + 2 : closing], line=line)
+        done = closing + 2
 
 
 def _closing(text: str, start: int) -> int:

@@ -7,7 +7,18 @@ from dataclasses import dataclass
 from workflows.spec import output_schema, texts
 from workflows.spec.errors import Path, clipped
 from workflows.spec.model import Json
-from workflows.spec.shapes import Boolean, Fault, Faults, ListOf, Number, Record, Shape, kind_of, one_of, wrong_type
+from workflows.spec.shapes import (
+    Boolean,
+    Faults,
+    ListOf,
+    Number,
+    Record,
+    Shape,
+    TooManyFaults,
+    kind_of,
+    one_of,
+    wrong_type,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,14 +75,18 @@ class Steps:
         # Kinds of another `type` cannot fit, and their fault would be a hard one.
         for kind in (self.action,) if named is None else (named, self.action):
             inside = Faults()
-            cleaned = kind(value, path, inside)
+            try:
+                cleaned = kind(value, path, inside)
+            except TooManyFaults:
+                faults.found += inside.found
+                raise
             if not inside.found:
                 faults.take(inside)
                 return cleaned
             tried.append((kind, inside))
         nearly = [inside for _, inside in tried if not inside.any_hard()]
         if len(nearly) == 1:
-            faults.found += nearly[0].found
+            faults.take(nearly[0])
         else:
             self._refuse(value, path, faults, tried)
         return value
@@ -93,7 +108,8 @@ class Steps:
                 faults.hard((*path, "action"), f"a step needs {kinds}")
             return
         about = next(inside for kind, inside in tried if kind is (meant or self.action))
-        faults.found += [Fault(path=fault.path, message=fault.message, hard=True) for fault in about.found]
+        for fault in about.found:
+            faults.hard(fault.path, fault.message)
 
 
 STEPS = Steps(typed={"condition": CONDITION, "tool": TOOL, "approval": APPROVAL}, action=ACTION)
