@@ -79,8 +79,8 @@ def test_filling_leaves_list_items_other_answers_and_the_given_value_alone() -> 
     ("kind", "good", "bad"),
     [
         ("string", ["", "x"], [1, None, True, [], {}]),
-        ("number", [0, -1.5, 3.0], ["1", True, None, float("inf"), float("nan"), []]),
-        ("integer", [0, 3.0, -7, 1e21], [1.5, "1", False, None, float("inf")]),
+        ("number", [0, -1.5, 3.0], ["1", True, None, float("inf"), float("nan"), 10**400, []]),
+        ("integer", [0, 3.0, -7, 1e21], [1.5, "1", False, None, float("inf"), -(10**400)]),
         ("boolean", [True, False], [0, 1, "true", None]),
     ],
 )

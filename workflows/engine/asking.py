@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Literal
 
@@ -11,6 +10,7 @@ from workflows.engine.effects import AskModel, ModelFailed, ModelGate, ModelMalf
 from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk, wrong_outcome
 from workflows.spec.model import ActionStep
+from workflows.spec.shapes import is_number
 
 
 def ask(walk: Walk, place: Place, step: ActionStep) -> Advance[Done]:
@@ -69,7 +69,7 @@ def _gate(walk: Walk, place: Place, step: ActionStep, prompt: str) -> Advance[Do
     if not isinstance(outcome, ModelGate):
         raise wrong_outcome(effect, outcome)
     confidence, output = outcome.confidence, outcome.result
-    if confidence is not None and not math.isfinite(confidence):
+    if confidence is not None and not is_number(confidence):
         raise StepFailed(f'Step "{place.step}": the model gave {confidence} as its confidence, which is no number.')
     if not walk.spec.is_1_0 and isinstance(output, dict) and confidence is not None:
         output = {**output, "confidence": confidence}

@@ -6,12 +6,12 @@ Patterns are ECMAScript expressions that only the guarded child may search: `pat
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workflows.engine import jsontext
 from workflows.engine.values import NOTHING, Json, MaybeJson
+from workflows.spec.shapes import is_number
 
 #: A node of an `output_schema` as written: a closed mapping (format 13).
 Schema = Mapping[str, Any]
@@ -96,7 +96,7 @@ def problems(schema: Schema, value: MaybeJson, found: Found) -> list[str]:
 def gate_problem(value: Json) -> str | None:
     """What is wrong with the `confidence` of a gate's answer that has no other problem."""
     confidence = value.get("confidence")
-    if _is_number(confidence) and 0 <= confidence <= 1:
+    if is_number(confidence) and 0 <= confidence <= 1:
         return None
     return "output.confidence: must be a number from 0 to 1"
 
@@ -157,13 +157,8 @@ _WANTED = {
 
 def _fits(kind: str, value: Json) -> bool:
     if kind == "number":
-        return _is_number(value)
+        return is_number(value)
     if kind == "integer":
-        return _is_number(value) and (isinstance(value, int) or value.is_integer())
+        return is_number(value) and (isinstance(value, int) or value.is_integer())
     types: Mapping[str, type] = {"string": str, "boolean": bool, "array": list, "object": dict}
     return isinstance(value, types[kind])
-
-
-def _is_number(value: MaybeJson) -> bool:
-    """A boolean is not a number; neither are the infinities."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)

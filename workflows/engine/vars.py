@@ -11,6 +11,7 @@ from typing import Any
 from workflows.engine import jsontext
 from workflows.engine.values import Json
 from workflows.spec.model import Spec, VarDecl
+from workflows.spec.shapes import is_number
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -138,7 +139,7 @@ def _item(item: Json, decl: VarDecl) -> Json:
     """An item of a list given as text: there, numbers and text stand for each other."""
     if isinstance(item, str):
         return _number_item(item, decl) if decl.items == "number" else item
-    if not _is_number(item):
+    if not is_number(item):
         raise _Unfit(f"one item is {_quoted(item)}")
     return item if decl.items == "number" else jsontext.as_text(item)
 
@@ -154,7 +155,7 @@ def _number_item(text: str, decl: VarDecl) -> Json:
 
 
 def _typed_number(value: Json, decl: VarDecl) -> Json:
-    if not _is_number(value):
+    if not is_number(value):
         raise _Unfit
     return value
 
@@ -167,13 +168,9 @@ def _typed_list(value: Json, decl: VarDecl) -> Json:
     if not isinstance(value, list | tuple):
         raise _Unfit
     for item in value:
-        if not (_is_number(item) if decl.items == "number" else isinstance(item, str)):
+        if not (is_number(item) if decl.items == "number" else isinstance(item, str)):
             raise _Unfit(f"one item is {_quoted(item)}")
     return list(value)
-
-
-def _is_number(value: Json) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 _Reader = Callable[[Any, VarDecl], Json]
