@@ -20,7 +20,7 @@ ADDRESS = re.compile(r"runs at (http://127\.0\.0\.1:\d+)/")
 TROUBLE = re.compile(r"database is locked|Traceback|answered internal|unexpected error|ERROR", re.IGNORECASE)
 
 
-def until(true: Callable[[], object], seconds: float = 30) -> None:
+def until(true: Callable[[], object], seconds: float = 60) -> None:
     """Wait for a condition; fail when it does not come."""
     end = time.monotonic() + seconds
     while not true():
@@ -36,7 +36,7 @@ class Served:
         self.out, self.err = folder / f"{name}.out", folder / f"{name}.err"
         with self.out.open("w") as out, self.err.open("w") as err:
             self.process = manage.start("serve", "--port", "0", *words, env=env, stdout=out, stderr=err)
-        until(lambda: "Ctrl-C" in self.out.read_text() or self.process.poll() is not None, 60)
+        until(lambda: "Ctrl-C" in self.out.read_text() or self.process.poll() is not None, 90)
         found = ADDRESS.search(self.out.read_text())
         assert found, (self.out.read_text(), self.err.read_text())
         self.url = found[1]

@@ -47,7 +47,7 @@ def run(url: str, **changes: Any) -> ToolOutput | ToolFailed:
         "body": None,
         "secrets": frozenset({SECRET}),
     }
-    http = HttpTool(Sender(timeout=5, private_addresses=["*"]))
+    http = HttpTool(Sender(timeout=30, private_addresses=["*"]))
     return http.call(HttpCall(**{**fields, **changes}), deadline_check=lambda: None)
 
 
@@ -144,6 +144,6 @@ def test_the_lease_is_checked_before_every_hop(home: FakeTools) -> None:
     home.script |= {"GET /start": to("/end"), "GET /end": {"json": 1}}
     seen: list[int] = []
     call = HttpCall(tool="t", method="GET", url=f"{home.url}/start", headers=(), body=None)
-    http = HttpTool(Sender(timeout=5, private_addresses=["*"]))
+    http = HttpTool(Sender(timeout=30, private_addresses=["*"]))
     http.call(call, deadline_check=lambda: seen.append(len(home.requests)))
     assert seen == [0, 1]

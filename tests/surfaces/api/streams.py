@@ -56,13 +56,13 @@ class Stream:
         finally:
             self._arrived.put(None)
 
-    def next(self, seconds: float = 15) -> Frame:
+    def next(self, seconds: float = 60) -> Frame:
         """The next frame; AssertionError when the stream ended."""
         frame = self._arrived.get(timeout=seconds)
         assert frame is not None, "the stream ended"
         return frame
 
-    def rest(self, seconds: float = 15) -> list[Frame]:
+    def rest(self, seconds: float = 60) -> list[Frame]:
         """All frames until the server ends the stream."""
         frames = []
         while (frame := self._arrived.get(timeout=seconds)) is not None:
@@ -81,7 +81,7 @@ class Stream:
 @contextmanager
 def stream(address: str, headers: dict[str, str]) -> Iterator[Stream]:
     """An open stream; closed when the block ends."""
-    with httpx2.Client(timeout=30) as client, client.stream("GET", address, headers=headers) as response:
+    with httpx2.Client(timeout=60) as client, client.stream("GET", address, headers=headers) as response:
         assert response.status_code == 200, response.read()
         opened = Stream(response)
         reader = threading.Thread(target=opened.read, daemon=True)
@@ -92,4 +92,4 @@ def stream(address: str, headers: dict[str, str]) -> Iterator[Stream]:
             # Closing alone would leave the connection open for as long as the reader waits on it.
             with contextlib.suppress(OSError):
                 response.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
-            reader.join(5)
+            reader.join(30)

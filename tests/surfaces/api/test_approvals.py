@@ -154,12 +154,15 @@ class TestWaiting:
         assert body["state"]["status"] == "awaiting_approval"
         assert body["state"]["pendingApproval"]["step"] == "second"
 
-    def test_nobody_waits_longer_than_asked(self, callers: Callers, clerk: SpecFile) -> None:
+    def test_nobody_waits_longer_than_asked(
+        self, callers: Callers, clerk: SpecFile, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("approvals.api.views.WAIT_SECONDS", 60.0)
         _, key = to_pause(clerk)
         began = time.monotonic()
         body = callers.approver.post(f"/approvals/{key}/approve?wait=0.7", {"approved": True}).json()
         assert body["state"]["status"] == "running"
-        assert 0.7 <= time.monotonic() - began < 5
+        assert 0.7 <= time.monotonic() - began < 30
 
     def test_a_server_that_drains_answers_who_waits(self, callers: Callers, clerk: SpecFile) -> None:
         _, key = to_pause(clerk)
@@ -174,7 +177,7 @@ class TestWaiting:
         until(lambda: Run.objects.count() == 2)
         draining.set()
         try:
-            thread.join(10)
+            thread.join(30)
         finally:
             draining.clear()
         assert answers[0].json()["state"]["status"] == "running"
@@ -184,7 +187,7 @@ class TestWaiting:
         began = time.monotonic()
         body = callers.approver.post(f"/runs/{run.uuid}/approve?wait=60", {"approved": False, "reason": "no"}).json()
         assert body["state"]["status"] == "rejected"
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < 30
         assert begin(clerk).pk != run.pk
 
     def test_those_who_wait_keep_no_connection_from_the_others(
@@ -192,23 +195,23 @@ class TestWaiting:
     ) -> None:
         """More wait at once than the pool has connections."""
         keys = [to_pause(clerk)[1] for _ in range(40)]
-        url = f"{server}/approvals/{{}}/approve?wait=20"
+        url = f"{server}/approvals/{{}}/approve?wait=60"
         headers = callers.approver.headers
         statuses: list[int] = []
 
         def wait(key: str) -> None:
             statuses.append(
-                httpx2.post(url.format(key), json={"approved": True}, headers=headers, timeout=60).status_code
+                httpx2.post(url.format(key), json={"approved": True}, headers=headers, timeout=120).status_code
             )
 
         threads = [threading.Thread(target=wait, args=(key,)) for key in keys]
         for thread in threads:
             thread.start()
-        until(lambda: Run.objects.filter(resumed_from__isnull=False).count() == 40, 30)
-        response = httpx2.get(f"{server}/runs", headers=headers, timeout=4)
+        until(lambda: Run.objects.filter(resumed_from__isnull=False).count() == 40)
+        response = httpx2.get(f"{server}/runs", headers=headers, timeout=30)
         draining.set()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
         draining.clear()
         assert response.status_code == 200
         assert statuses == [200] * 40

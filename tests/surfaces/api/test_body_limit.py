@@ -32,7 +32,7 @@ def test_30_mb_are_refused_and_the_client_can_read_why(
     declared: bool, path: str, server: str, callers: Callers, clerk: SpecFile
 ) -> None:
     body = b"x" * (30 * MIB) if declared else pieces(30 * MIB)
-    response = httpx2.post(server + path, content=body, headers=callers.requester.headers | PLAIN, timeout=30)
+    response = httpx2.post(server + path, content=body, headers=callers.requester.headers | PLAIN, timeout=60)
     assert (response.status_code, response.json()["code"], response.json()["limit"]) == (413, "too_large", MIB)
     assert not Run.objects.exists()
 
@@ -47,7 +47,7 @@ def test_the_limit_is_exact_without_a_declared_length(
     size: int, status: int, server: str, callers: Callers, clerk: SpecFile
 ) -> None:
     response = httpx2.post(
-        f"{server}/webhook/clerk", content=pieces(size), headers=callers.requester.headers | PLAIN, timeout=30
+        f"{server}/webhook/clerk", content=pieces(size), headers=callers.requester.headers | PLAIN, timeout=60
     )
     assert response.status_code == status
 
@@ -75,7 +75,7 @@ def test_a_length_that_means_two_things_starts_nothing(
     head: str, server: str, callers: Callers, clerk: SpecFile
 ) -> None:
     host = urlsplit(server)
-    with socket.create_connection((str(host.hostname), host.port or 80), timeout=10) as connection:
+    with socket.create_connection((str(host.hostname), host.port or 80), timeout=60) as connection:
         connection.sendall(
             (
                 "POST /webhook/clerk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -90,7 +90,7 @@ def test_a_length_that_means_two_things_starts_nothing(
 
 def test_a_client_that_asks_first_is_not_told_to_send_too_much(server: str, callers: Callers, clerk: SpecFile) -> None:
     host = urlsplit(server)
-    with socket.create_connection((str(host.hostname), host.port or 80), timeout=10) as connection:
+    with socket.create_connection((str(host.hostname), host.port or 80), timeout=60) as connection:
         connection.sendall(
             (
                 "POST /webhook/clerk HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"

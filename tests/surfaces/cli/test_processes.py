@@ -97,7 +97,7 @@ def test_ctrl_c_at_the_prompt_ends_with_130_and_one_line(bare: Processes, tmp_pa
     while not process.stdout.readline().startswith("Approve?"):
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
-    assert process.wait(20) == 130
+    assert process.wait(60) == 130
     assert process.stderr is not None
     assert process.stderr.read().split() == ["Interrupted."]
 
@@ -121,7 +121,7 @@ def test_ctrl_c_reaches_the_children_too_and_nobody_complains(tmp_path: Path) ->
         try:
             _until(lambda: models.count("draft") == 1)
             os.killpg(process.pid, signal.SIGINT)
-            _, err = process.communicate(timeout=20)
+            _, err = process.communicate(timeout=60)
         finally:
             process.kill()
     assert process.returncode == 130
@@ -162,7 +162,7 @@ def test_a_terminal_without_the_characters_gets_escapes(bare: Processes, tmp_pat
     assert list(jsontext.loads(answer.stdout)["output"]) == ["zahlen für 茶"]
 
 
-def _until(condition: Callable[[], bool], seconds: float = 20) -> None:
+def _until(condition: Callable[[], bool], seconds: float = 60) -> None:
     until = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < until, "it did not happen in time"

@@ -73,7 +73,7 @@ class Served:
 
     def get(self, path: str, **headers: str) -> tuple[int, bytes]:
         try:
-            with urllib.request.urlopen(urllib.request.Request(self.url + path, headers=headers), timeout=10) as answer:
+            with urllib.request.urlopen(urllib.request.Request(self.url + path, headers=headers), timeout=30) as answer:
                 return answer.status, answer.read()
         except urllib.error.HTTPError as error:
             with error:
@@ -82,12 +82,12 @@ class Served:
     def refuses(self) -> bool:
         """Whether it takes no new connection any more."""
         try:
-            with socket.create_connection(("127.0.0.1", urlsplit(self.url).port or 80), timeout=5):
+            with socket.create_connection(("127.0.0.1", urlsplit(self.url).port or 80), timeout=30):
                 return False
         except ConnectionRefusedError:
             return True
 
-    def end(self, how: signal.Signals = signal.SIGTERM, within: float = 15) -> tuple[int, str, str]:
+    def end(self, how: signal.Signals = signal.SIGTERM, within: float = 60) -> tuple[int, str, str]:
         """Send the signal; exit code and what was said since the start."""
         self.process.send_signal(how)
         out, err = self.process.communicate(timeout=within)

@@ -16,13 +16,13 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.only("sqlite"
 
 
 def _signs_of_life(path: Path) -> int:
-    with closing(sqlite3.connect(path, timeout=20)) as database:
+    with closing(sqlite3.connect(path, timeout=60)) as database:
         found: tuple[int] = database.execute("SELECT count(*) FROM workflows_workerbeat").fetchone()
     return found[0]
 
 
 def _copy_without_signs_of_life(source: Path, target: Path) -> None:
-    with closing(sqlite3.connect(source, timeout=20)) as old, closing(sqlite3.connect(target)) as new:
+    with closing(sqlite3.connect(source, timeout=60)) as old, closing(sqlite3.connect(target)) as new:
         old.backup(new)
         new.execute("DELETE FROM workflows_workerbeat")
         new.commit()

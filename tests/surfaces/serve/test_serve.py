@@ -18,6 +18,10 @@ from tests.workbench import ASKING, PAYING, begin, write_spec
 from workflows import beats
 from workflows.models import Attempt, Run, Status
 
+#: What a server gives its steps to end; whatever must not wait for that has to end long before.
+DRAIN_SECONDS = 30
+HANGING_SECONDS = 60
+
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
@@ -34,7 +38,7 @@ def test_it_says_where_it_runs_and_answers_there_until_it_is_told_to_end(
     assert code == 0
     assert out.endswith("Stopped.\n")
     assert f"not served: {tmp_path / 'broken.yaml'}" in err
-    assert "nothing reads it: sloppy" in err
+    assert "agent.sloppy" in err
     assert "Traceback" not in err
 
 
@@ -74,13 +78,13 @@ def test_an_open_stream_is_ended_cleanly_and_does_not_hold_it_up(
     run = begin(write_spec(tmp_path, ASKING))
     until(lambda: Run.objects.get(pk=run.pk).status == Status.AWAITING)
     headers = {"Authorization": f"Bearer {create_token(people.approver, 'test')}"}
-    with urlopen(Request(f"{served.url}/runs/{run.uuid}/events", headers=headers), timeout=20) as stream:
+    with urlopen(Request(f"{served.url}/runs/{run.uuid}/events", headers=headers), timeout=60) as stream:
         assert b"awaiting_approval" in stream.readline() + stream.readline() + stream.readline()
         began = time.monotonic()
         served.process.send_signal(signal.SIGTERM)
         stream.read()  # a connection that is cut in the middle of the body would raise
-    assert served.end(within=10)[0] == 0
-    assert time.monotonic() - began < 5
+    assert served.end()[0] == 0
+    assert time.monotonic() - began < DRAIN_SECONDS / 2
 
 
 def test_a_running_step_is_finished_before_it_ends(tmp_path: Path, serve: Callable[..., Served]) -> None:
@@ -99,25 +103,25 @@ def test_a_running_step_is_finished_before_it_ends(tmp_path: Path, serve: Callab
 def test_a_step_that_outlasts_the_drain_is_named_and_kept_for_an_operator(
     tmp_path: Path, serve: Callable[..., Served]
 ) -> None:
-    with FakeTools({"GET /invoice": {"json": {"amount": 3}, "hang": 30}}) as tools:
+    with FakeTools({"GET /invoice": {"json": {"amount": 3}, "hang": HANGING_SECONDS}}) as tools:
         served = serve("--workers", 1, KAMPONG_DRAIN_SECONDS="1")
         run = begin(write_spec(tmp_path, PAYING, url=tools.url))
         until(lambda: tools.requests)
-        code, _, err = served.end(within=10)
+        code, _, err = served.end(within=HANGING_SECONDS / 2)
     assert code == 0
     assert str(run.uuid) in err
     assert Attempt.objects.get(run=run).ended_at is None
 
 
 def test_a_second_ctrl_c_ends_it_at_once(tmp_path: Path, serve: Callable[..., Served]) -> None:
-    with FakeTools({"GET /invoice": {"json": {"amount": 3}, "hang": 30}}) as tools:
+    with FakeTools({"GET /invoice": {"json": {"amount": 3}, "hang": HANGING_SECONDS}}) as tools:
         served = serve("--workers", 1)
         begin(write_spec(tmp_path, PAYING, url=tools.url))
         until(lambda: tools.requests)
         served.process.send_signal(signal.SIGINT)
         until(lambda: served.refuses())
         assert served.process.poll() is None
-        assert served.end(signal.SIGINT, within=3)[0] == 130
+        assert served.end(signal.SIGINT, within=DRAIN_SECONDS / 2)[0] == 130
 
 
 def test_a_worker_alone_drives_runs_and_ends_when_told(tmp_path: Path, manage: Processes) -> None:
@@ -125,7 +129,7 @@ def test_a_worker_alone_drives_runs_and_ends_when_told(tmp_path: Path, manage: P
     run = begin(write_spec(tmp_path, ASKING))
     until(lambda: Run.objects.get(pk=run.pk).status == Status.AWAITING)
     process.send_signal(signal.SIGTERM)
-    out, err = process.communicate(timeout=15)
+    out, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (0, "")
     assert out == "Working. Ctrl-C ends it.\nStopped.\n"
 
