@@ -173,6 +173,14 @@ def test_names_that_look_alike_but_are_not_the_same_are_refused() -> None:
     accepted(spec("  workflow:\n    - {step: a, action: a}\n    - {step: a, action: a}\n"))
 
 
+@pytest.mark.parametrize("place", ["minimum: {}", "enum: [{}]", "default: {}"])
+@pytest.mark.parametrize("number", ["1" + "0" * 400, "-" + "9" * 310, ".inf", ".nan"])
+def test_a_number_that_no_fraction_can_hold_is_refused_in_words(place: str, number: str) -> None:
+    schema = f"{{type: object, properties: {{x: {{type: number, {place.format(number)}}}}}}}"
+    text = spec(f"  workflow:\n    - {{step: a, action: b, output_schema: {schema}}}\n")
+    assert "too large or not finite" in only_error(text).message
+
+
 def test_infinity_is_ignored_where_keys_are_ignored_and_refused_in_a_body() -> None:
     assert only_error(http("      body: {json: {rows: [1, .inf]}}\n")).where == "agent.tools.0.body.json.rows.1"
     accepted(spec("  surprise: [.inf, .nan]\n"))

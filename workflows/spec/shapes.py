@@ -83,7 +83,7 @@ def kind_of(value: Json) -> str:
         case bool():
             return "a boolean"
         case int() | float():
-            return "a number"
+            return "a number" if is_number(value) else "a number that is too large or not finite"
         case str():
             return "a string"
         case list():
