@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.spec.specs import accepted, errors, only_error, spec
@@ -178,7 +180,7 @@ def test_names_that_look_alike_but_are_not_the_same_are_refused() -> None:
 def test_a_number_that_no_fraction_can_hold_is_refused_in_words(place: str, number: str) -> None:
     schema = f"{{type: object, properties: {{x: {{type: number, {place.format(number)}}}}}}}"
     text = spec(f"  workflow:\n    - {{step: a, action: b, output_schema: {schema}}}\n")
-    assert "too large or not finite" in only_error(text).message
+    assert re.search("too large or not finite|infinite or not a number", only_error(text).message)
 
 
 def test_infinity_is_ignored_where_keys_are_ignored_and_refused_in_a_body() -> None:
