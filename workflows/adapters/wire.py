@@ -33,6 +33,8 @@ _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 #: A body is packed once, or twice by mistake; each further layer multiplies what a small body can unpack to.
 _LAYERS: Final = 2
 _PIECE: Final = 64 * 1024
+#: The operating system takes no limit of centuries, which a spec or an option may well name.
+_LONGEST_SECONDS: Final = 1_000_000.0
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -103,6 +105,7 @@ class Wire:
 
         Raises Unsendable, NoAnswer, TooLong or AddressRefused; what `before_send` raises comes through.
         """
+        until = min(until, time.monotonic() + _LONGEST_SECONDS)
         request = httpcore2.Request(
             method=method,
             url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),

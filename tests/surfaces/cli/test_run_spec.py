@@ -173,6 +173,13 @@ def test_the_time_limit_of_a_model_call_can_be_given(tmp_path: Path) -> None:
     assert "200 ms" in told.object()["error"]
 
 
+def test_a_time_limit_of_ages_is_a_time_limit(tmp_path: Path) -> None:
+    with FakeModels({"draft": {"text": "soon"}}) as models:
+        text = HEAD.replace("http://127.0.0.1:9", models.url) + "  workflow: [{ step: draft, action: write }]\n"
+        told = command("run_spec", spec_at(tmp_path, text), "--input", "x", "--timeout", str(2**53 - 1), "--json")
+    assert (told.code, told.err) == (0, "")
+
+
 def test_a_secret_of_the_environment_is_never_printed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "tok-canary")
     answer = {"status": 500, "text": "no entry for Bearer tok-canary"}
