@@ -7,24 +7,28 @@ from collections.abc import Iterator
 from workflows.engine.references import author
 from workflows.engine.values import Json
 from workflows.spec import spans
-from workflows.spec.model import ComponentTool, GmailTool, HttpTool, SlackTool, Spec
+from workflows.spec.model import ComponentTool, GmailTool, HttpTool, SlackTool, Spec, Tool
 
 
 def environment_of(spec: Spec, tool_name: str) -> tuple[str, ...]:
-    """The names that the author wrote as `${NAME}` where a tool reads them; none for a tool that is not there.
+    """`variables_of` the tool of that name; none for a tool that is not there."""
+    tool = spec.agent.tool(tool_name)
+    return () if tool is None else variables_of(tool, is_1_0=spec.is_1_0)
+
+
+def variables_of(tool: Tool, *, is_1_0: bool) -> tuple[str, ...]:
+    """The names that the author wrote as `${NAME}` where a tool reads them, outside of expressions.
 
     That is everywhere in an HTTP tool's request, and in the others only where the credential stands.
     """
-    match spec.agent.tool(tool_name):
-        case HttpTool() as tool:
+    match tool:
+        case HttpTool():
             parts = _request_of(tool)
-        case SlackTool() | GmailTool() as tool:
+        case SlackTool() | GmailTool():
             parts = [tool.token]
-        case ComponentTool() as tool:
+        case ComponentTool():
             parts = list(tool.secrets.values())
-        case _:
-            parts = []
-    written = (part for text in _texts(parts) for part in ([text] if spec.is_1_0 else spans.parse(text)))
+    written = (part for text in _texts(parts) for part in ([text] if is_1_0 else spans.parse(text)))
     return tuple(sorted({name for part in written if isinstance(part, str) for name in author(part).refs}))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -227,3 +228,29 @@ def test_an_agent_that_cannot_be_served_is_a_warning() -> None:
     odd = one.spec.model_copy(update={"agent": one.spec.agent.model_copy(update={"id": "two words"})})
     messages = [check for check in checks.examine(Patient(spec=odd, fixtures=one.fixtures)) if check.status == "warn"]
     assert ["two words" in check.message for check in messages] == [True]
+
+
+def test_a_step_that_reads_what_has_not_run_is_a_warning() -> None:
+    tool = http(", body: {json: [{a: '{{ last.x }}'}]}")
+    workflow = steps(
+        "{step: one, action: a, query: '{{ two.text & one.text }}'}",
+        "{step: two, type: tool, tool: find}",
+        condition('one.text = "x" and $exists(last)', "execute_tool(find)", "three"),
+        "{step: last, type: approval, message: '{{ one.text }} {{ three.approved }}'}",
+    )
+    told = found(patient(MODEL + tools(tool) + workflow), "warn", "workflow")
+    pairs = [(message.split('"')[1], message.split('"')[3]) for message in told]
+    assert pairs == [("one", "two"), ("one", "one"), ("two", "last"), ("three", "last")]
+    assert "runs later" in told[0]
+    assert "itself" in told[1]
+
+
+def test_a_spec_of_many_steps_and_tools_is_examined_in_time_that_grows_with_it() -> None:
+    many = tools(*(http(", headers: {X-A: '${A}'}", f"t{at}") for at in range(3000)))
+    large = "{{ input }}" * 2000
+    workflow = steps(*(f"{{step: s{at}, type: tool, tool: big}}" for at in range(1000)))
+    one = patient(MODEL + many + http(f", body: {{raw: '{large}'}}", "big") + workflow, A="1")
+
+    started = time.process_time()
+    assert len(found(one, "pass", "environment")) == 3000
+    assert time.process_time() - started < 20

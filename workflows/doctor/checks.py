@@ -7,7 +7,7 @@ from typing import Final
 
 from workflows import needs
 from workflows.adapters import fixtures, models, wire
-from workflows.doctor import addresses
+from workflows.doctor import addresses, order
 from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components
 from workflows.engine.vars import VarsError, names_needed, resolve
@@ -57,6 +57,7 @@ def examine(patient: Patient) -> list[Check]:
         *_notifier(patient),
         *_fixtures(patient),
         *_noted(patient),
+        *order.too_early(patient),
         *_agent_id(patient),
     ]
 
@@ -137,7 +138,7 @@ def _tool(patient: Patient, tool: Tool) -> Iterator[Check]:
 
 def _environment(patient: Patient, tool: Tool) -> Iterator[Check]:
     """Variables are read when the call is built, which is after a person approved it (engine semantics 13, 23.10)."""
-    names = needs.environment_of(patient.spec, tool.name)
+    names = needs.variables_of(tool, is_1_0=patient.spec.is_1_0)
     unset = [name for name in names if not patient.has(name)]
     present = [name for name in names if patient.has(name)]
     asked = components.needs_approval(tool) if isinstance(tool, ComponentTool) else bool(tool.requires_approval)

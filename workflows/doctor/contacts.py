@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -27,9 +28,12 @@ from workflows.doctor.addresses import Place
 from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components, jsontext
 from workflows.errors import ModelUnavailable
+from workflows.spec.errors import listed
 from workflows.spec.model import ComponentTool, GmailTool, HttpTool, SlackTool, Tool
 
 SECONDS: Final = 10.0
+#: More would keep a person waiting for longer than the answer is worth.
+MOST_HOSTS: Final = 30
 _WORD: Final = re.compile(r"[a-z0-9_.-]{1,60}")
 
 # Connecting ---------------------------------------------------------------------------------------------------
@@ -37,8 +41,11 @@ _WORD: Final = re.compile(r"[a-z0-9_.-]{1,60}")
 
 def online(patient: Patient) -> Iterator[Check]:
     """Whether each host can be reached, under the rules of a call: the operator's list of private addresses holds."""
-    for place, names in _places(patient).items():
-        yield _reached(place, f"{_listed(names)}: ", conf.value("KAMPONG_PRIVATE_ADDRESSES"))
+    places = _places(patient)
+    if len(places) > MOST_HOSTS:
+        yield warned("network", f"{len(places) - MOST_HOSTS} more hosts were not tried: {MOST_HOSTS} are the most")
+    for place, names in islice(places.items(), MOST_HOSTS):
+        yield _reached(place, f"{_called_by(names)}: ", conf.value("KAMPONG_PRIVATE_ADDRESSES"))
     for service in sorted({service for tool in patient.tools() if (service := _service(tool)) is not None}):
         if patient.mode != "replay":
             base = str(conf.value(SERVICES[service][1]))
@@ -58,8 +65,9 @@ def _places(patient: Patient) -> dict[Place, list[str]]:
     return found
 
 
-def _listed(names: list[str]) -> str:
-    return f"tool{'s' if len(names) > 1 else ''} " + ", ".join(f'"{name}"' for name in names)
+def _called_by(names: list[str]) -> str:
+    quoted = listed((f'"{name}"' for name in names), most=10)
+    return f"tool{'s' if len(names) > 1 else ''} {quoted}"
 
 
 def _base_reached(base: str, who: str) -> Check:

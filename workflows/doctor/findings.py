@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -38,13 +39,17 @@ class Patient:
         """Whether the variable has a value. An empty one has none."""
         return bool(self.environ.get(name))
 
-    def tools(self) -> Iterator[Tool]:
-        """The tools that can be called: of several with one name the first."""
-        told: set[str] = set()
+    @cached_property
+    def by_name(self) -> Mapping[str, Tool]:
+        """The tools that can be called, by name: of several with one name the first."""
+        found: dict[str, Tool] = {}
         for tool in self.spec.agent.tools:
-            if tool.name not in told:
-                told.add(tool.name)
-                yield tool
+            found.setdefault(tool.name, tool)
+        return found
+
+    def tools(self) -> Iterator[Tool]:
+        """These tools, in the order of the file."""
+        yield from self.by_name.values()
 
 
 def passed(area: str, message: str) -> Check:

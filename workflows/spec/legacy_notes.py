@@ -16,6 +16,7 @@ from workflows.spec.patterns import CONDITION_10
 
 _ROOTS: Final = ("trigger", "vars")
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9_.]+)\s*", re.ASCII)
+_DOUBLE: Final = re.compile(r"\{\{\s*([A-Za-z0-9_.]+)\s*\}\}")
 _SINGLE: Final = re.compile(r"(?<![{$])\{((?:trigger|vars)\.[A-Za-z0-9_.]+)\}(?!\})")
 _COMBINATOR: Final = re.compile(
     r"""(?:\s(?:and|or)\s|&&|\|\|)\s*(?:not\s|!)?\s*\(*\s*
@@ -101,7 +102,7 @@ def unreadable_confidence(subject: Subject) -> Iterator[Finding]:
         if found is not None and found[1] in gates and found[2] == "confidence":
             yield _confidence(path, found[1])
     for path, text, _ in _templated(subject):
-        for key in _keys(text):
+        for key in dict.fromkeys(_DOUBLE.findall(text)):
             step, _, field = key.rpartition(".")
             if step in gates and field == "confidence":
                 yield _confidence(path, step)
@@ -132,7 +133,7 @@ def unresolved_references(subject: Subject) -> Iterator[Finding]:
     for path, step in rules.steps(subject.tree):
         first.setdefault(step["step"], int(path[-1]))
     for path, text, at in _templated(subject):
-        for key in (*_keys(text), *_SINGLE.findall(text)):
+        for key in dict.fromkeys((*_DOUBLE.findall(text), *_SINGLE.findall(text))):
             if not _can_resolve(key, first, at):
                 yield finding("legacy_reference_unresolved", path, partial(_unresolved, key, first))
 
@@ -156,21 +157,17 @@ def _can_resolve(key: str, first: Mapping[str, int], at: int) -> bool:
 
 def ignored_expressions(subject: Subject) -> Iterator[Finding]:
     for path, text, _ in _templated(subject):
-        for part in spans.parse(text) if "{{" in text else ():
-            if isinstance(part, spans.Span) and not _NAME.fullmatch(part.source):
+        # Mostly all that opens is a name, and then nothing has to be read in full.
+        if text.count("{{") == len(_DOUBLE.findall(text)):
+            continue
+        for source in dict.fromkeys(part.source for part in spans.parse(text) if isinstance(part, spans.Span)):
+            if not _NAME.fullmatch(source):
                 yield finding(
                     "legacy_expression_ignored",
                     path,
-                    f"{{{{{clipped(part.source)}}}}} stays in the text as it is written: 1.0 looks up "
+                    f"{{{{{clipped(source)}}}}} stays in the text as it is written: 1.0 looks up "
                     f"{{{{ step.field }}}} and computes nothing; {_NEEDS_1_1}",
                 )
-
-
-def _keys(text: str) -> Iterator[str]:
-    """What stands between double braces as a name."""
-    if "{{" in text:
-        for found in re.finditer(r"\{\{\s*([A-Za-z0-9_.]+)\s*\}\}", text):
-            yield found[1]
 
 
 def _templated(subject: Subject) -> Iterator[tuple[Path, str, int]]:

@@ -211,3 +211,12 @@ def test_probe_asks_slack_whether_it_takes_the_token_and_calls_no_tool(
     assert (slack["status"], words in slack["message"]) == (status, True)
     assert [request.method for request in server.requests] == ["GET", "POST"]
     assert server.requests[1].header("authorization") == "Bearer xoxb-secret"
+
+
+def test_a_server_that_speaks_no_tls_fails_for_https(tmp_path: Path, server: FakeTools) -> None:
+    text = CALLING.replace("URL", server.url.replace("http:", "https:"))
+
+    (check,) = [one for one in told(spec_at(tmp_path, text), "--online") if 'tool "find"' in one["message"]]
+
+    assert check["status"] == "fail"
+    assert "cannot be reached" in check["message"]
