@@ -100,6 +100,8 @@ class Guarded(Lists):
     def evaluate_numeric_expression(self, lhs: Any, rhs: Any, op: str) -> Any:
         """`%` keeps the fraction; the rest is the library's."""
         if op == "%" and Utils.is_numeric(lhs) and Utils.is_numeric(rhs):
+            if rhs == 0:
+                raise ZeroDivisionError
             return Utils.convert_number(math.fmod(float(lhs), float(rhs)))
         return super().evaluate_numeric_expression(lhs, rhs, op)
 
@@ -111,12 +113,17 @@ class Guarded(Lists):
 
     def evaluate_range_expression(self, lhs: Any, rhs: Any) -> Any:
         """`..` as a list: the library's lazy one has a wrong length."""
-        found = super().evaluate_range_expression(lhs, rhs)
+        found = super().evaluate_range_expression(_integer(lhs), _integer(rhs))
         if found is None:
             return None
         refuse_long_list(found.b - found.a)
         meter.charge((found.b - found.a) // 8)
         return Utils.create_sequence_from_iter(range(found.a, found.b))
+
+
+def _integer(value: Any) -> Any:
+    """A whole number as an integer, which one beyond the exact fractions is not."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _finished(result: Any, expr: Any) -> Any:

@@ -7,6 +7,7 @@ module for use: the child evaluates one expression at a time and nothing else.
 from __future__ import annotations
 
 import datetime
+import math
 import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -39,6 +40,7 @@ _PICTURES: Final = frozenset({"formatNumber", "formatInteger", "parseInteger", "
 _PICTURE: Final = 60
 
 _library_pad: Final = Functions.pad
+_library_round: Final = Functions.round
 _library_symbol: Final = Signature.get_symbol
 _library_lookup: Final = Functions.lookup
 
@@ -64,6 +66,10 @@ def correct_library() -> None:
         "merge": lists.merge,
         "join": _join,
         "replace": _replace,
+        "round": _round,
+        "floor": lambda number: _whole(number, math.floor),
+        "ceil": lambda number: _whole(number, math.ceil),
+        "formatNumber": _format_number,
         "toMillis": _to_millis,
         "lowercase": lambda text: None if text is None else _text(text, "lowercase").lower(),
         "count": lambda items: 0 if items is None else len(items),
@@ -191,6 +197,32 @@ def _number(value: Any) -> Any:
     if isinstance(value, str) and _DECIMAL.fullmatch(value):
         return Utils.convert_number(float(value))
     raise JException("D3030", -1, value)
+
+
+def _whole(number: Any, rounding: Callable[[float], int]) -> Any:
+    """A fraction rounded; digits beyond those of a fraction would be made up."""
+    if isinstance(number, float):
+        whole = rounding(number)
+        return whole if abs(whole) < 2**53 else float(whole)
+    return number
+
+
+def _round(number: Any, digits: Any) -> Any:
+    if isinstance(digits, float) and not digits.is_integer():
+        raise ValueError(f"$round to {digits} digits")
+    return _library_round(number, None if digits is None else int(digits))
+
+
+def _format_number(number: Any, picture: Any, options: Any) -> Any:
+    """`$formatNumber`, which rounds a half to the even digit as `$round` does; the library rounds it up."""
+    if values.is_number(number) and isinstance(picture, str):
+        point = options.get("decimal-separator", ".") if isinstance(options, dict) else "."
+        fraction = picture.partition(";")[0].partition(point)[2]
+        if "e" not in picture:
+            digits = sum(character in "0123456789#" for character in fraction)
+            rounded = _library_round(number, digits + 2 * ("%" in picture) + 3 * ("‰" in picture))
+            number = rounded or number  # a negative number keeps its sign as zero
+    return Functions.format_number(number, picture, options)
 
 
 def _pad(text: Any, width: Any, char: Any) -> Any:
