@@ -57,9 +57,9 @@ FINDINGS = [
         "1.1",
         steps("{step: s, action: a}", "{step: t, action: a}", "{step: s, action: a}"),
         "agent.workflow.2.step",
-        ["step 0", '"s"', "rename"],
+        ["agent.workflow.0", '"s"', "rename"],
     ),
-    ("duplicate_tool_name", "1.1", tools(http(), http()), "agent.tools.1.name", ["tool 0", "first", "rename"]),
+    ("duplicate_tool_name", "1.1", tools(http(), http()), "agent.tools.1.name", ["agent.tools.0", "first", "rename"]),
     ("unknown_tool", "1.1", steps("{step: s, type: tool, tool: find}"), "agent.workflow.0.tool", ['"find"', "none"]),
     (
         "unknown_tool",

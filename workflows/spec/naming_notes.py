@@ -27,7 +27,7 @@ def repeated_steps(subject: Subject) -> Iterator[Finding]:
             yield finding(
                 "duplicate_step_name",
                 (*path, "step"),
-                f'step {first[name]} (counted from 0) is called "{clipped(name)}" as well: this one\'s output takes '
+                f'agent.workflow.{first[name]} is called "{clipped(name)}" as well: this one\'s output takes '
                 "the place of that one's, and conditions and templates cannot tell them apart; rename one",
             )
         first.setdefault(name, int(at))
@@ -41,7 +41,7 @@ def repeated_tools(subject: Subject) -> Iterator[Finding]:
             yield finding(
                 "duplicate_tool_name",
                 (*path, "name"),
-                f'tool {first[name]} (counted from 0) is called "{clipped(name)}" as well, and the first one is the '
+                f'agent.tools.{first[name]} is called "{clipped(name)}" as well, and the first one is the '
                 "one that is called; rename this one, or remove it",
             )
         first.setdefault(name, int(at))
