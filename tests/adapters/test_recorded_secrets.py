@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from base64 import b64decode, b64encode
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -57,9 +58,10 @@ def test_json_stays_json_whatever_a_secret_is(secret: str, desk: Desk, tools: Fa
     desk.record(call)
     replayed = desk.replay(call)
     assert isinstance(replayed, ToolOutput), replayed
-    assert len(replayed.value["k"]) == 5
-    assert replayed.value["k"][1] == ("[REDACTED]" if secret == "100" else 100)
-    assert replayed.value["k"][0] == {"12": "5[REDACTED]", "5": "[REDACTED]12"}.get(secret, 512)
+    items = cast(dict[str, Any], replayed.value)["k"]
+    assert len(items) == 5
+    assert items[1] == ("[REDACTED]" if secret == "100" else 100)
+    assert items[0] == {"12": "5[REDACTED]", "5": "[REDACTED]12"}.get(secret, 512)
     assert desk.content()["body"] == json.loads(desk.content()["bodyRaw"]) == replayed.value
 
 
@@ -78,3 +80,14 @@ def test_what_a_recorded_mail_must_not_hold_is_taken_out_of_its_text(
     kept = json.loads(desk.content()["requestBody"])["raw"]
     assert b64decode(kept + "==", b"-_") == b"To: a\r\n\r\nit is [REDACTED]"
     assert desk.replay(mail("it is [REDACTED]")) == ToolOutput(value={"id": "m"})
+
+
+def test_a_long_answer_full_of_escapes_is_recorded_in_seconds(desk: Desk, tools: FakeTools) -> None:
+    """Each of its hundred thousand texts is looked through for each spelling of each secret."""
+    said = [{"id": number, "path": f"C:\\{number}", "name": "somebody or other"} for number in range(50_000)]
+    tools.script["GET /x"] = {"json": said}
+    call = request(tools.url + "/x", secrets=frozenset([SECRET, "another one", "http://127.0.0.1:5000"]))
+    before = time.process_time()
+    desk.record(call)
+    assert time.process_time() - before < 20
+    assert desk.replay(call) == ToolOutput(value=said)

@@ -14,6 +14,8 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str]) -> None:
         self._secrets = frozenset(filter(None, secrets))
+        # No spelling is shorter than what it spells.
+        self._shortest = min(map(len, self._secrets), default=0)
 
     def also(self, secrets: Iterable[str]) -> Redactor:
         """One that hides these as well."""
@@ -27,7 +29,9 @@ class Redactor:
         return self.also([MARK])
 
     def text(self, text: str) -> str:
-        return redact(text, self._secrets) if self._secrets else text
+        if not self._secrets or len(text) < self._shortest:
+            return text
+        return redact(text, self._secrets)
 
     def tree(self, value: MaybeJson) -> MaybeJson:
         """The value with its texts and keys redacted; a number that holds a secret becomes text."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -41,12 +42,15 @@ def _replaced(text: str, occurrences: list[tuple[int, int]]) -> Iterator[str]:
     yield text[done:]
 
 
-def _whole(secret: str) -> set[str]:
+@functools.lru_cache(maxsize=256)
+def _whole(secret: str) -> frozenset[str]:
     """As it is, percent-encoded, form-encoded, JSON-escaped."""
     encoded = {quote(secret, safe="", errors="replace"), quote_plus(secret, errors="replace"), forms.encoded(secret)}
-    return {secret} | encoded | {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    escaped = {json.dumps(secret, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    return frozenset({secret} | encoded | escaped)
 
 
+@functools.lru_cache(maxsize=256)
 def _mixed(secret: str) -> re.Pattern[str]:
     """Every character in whichever of its spellings: encoders differ in what they leave alone.
 
