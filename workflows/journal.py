@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 from django.db.models.functions import Greatest
 
 from statestore.clock import DbNow, now
@@ -39,6 +40,9 @@ from workflows.pooling import give_connection_back
 from workflows.waits import WORKER_WAITS_SECONDS, Clock
 
 logger = logging.getLogger("kampong.driver")
+
+#: A run that waits here is looked at so often: one that was cancelled frees its worker.
+LOOK_SECONDS = 2.0
 
 
 class LeaseLost(Exception):
@@ -80,11 +84,16 @@ def _step_under_way(run: Run) -> int | None:
     return None if row is None else jsontext.loads(row.payload)["index"]
 
 
+#: Hears each event of a run that this process drives, for whoever watches here.
+Listener: TypeAlias = Callable[[Event], None]
+
+
 class RunJournal:
     """Writes one run while this process holds its lease. Every method raises LeaseLost when it no longer does."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run: Run, tell: Listener | None = None) -> None:
         self.run = run
+        self._tell = tell
         self._token = run.lease_token
         self._events: list[Event] = []
         self._last_event = run.last_event
@@ -132,6 +141,8 @@ class RunJournal:
         self._events.append(event)
         if isinstance(event, Completed | Rejected | Failed):
             self._finish(event)
+        if self._tell is not None:
+            self._tell(event)
 
     def opening(self, effect: AskModel | CallTool, name: str) -> None:
         """Commit the attempt row of a call that is about to leave; renews the lease in the same statement."""
@@ -184,8 +195,12 @@ class RunJournal:
         if self._outcome is not None:
             self._commit_outcome(not_before=DbNow(seconds))
         point("run.waiting")
-        give_connection_back()
-        clock.sleep(seconds)
+        while seconds > 0 and not draining.is_set():
+            give_connection_back()
+            clock.sleep(min(seconds, LOOK_SECONDS))
+            seconds -= LOOK_SECONDS
+            if seconds > 0 and not self._held().exists():
+                raise LeaseLost(f"run {self.run.uuid}: cancelled or taken over while it waited")
         if draining.is_set():
             self._hand_back(max(0.0, until - time.monotonic()), slot)
 
@@ -260,6 +275,10 @@ class RunJournal:
             self._write(status=status, error=error, ended_at=DbNow(), lease_owner="", lease_until=None)
         point("run.finished")
 
+    def _held(self) -> QuerySet[Run]:
+        """The run's row, while it is ours."""
+        return Run.objects.filter(pk=self.run.pk, lease_token=self._token, status=Status.RUNNING)
+
     def _write(self, **fields: Any) -> None:
         """One fenced update of the run, the buffered events, the attempt that ended; in the caller's transaction."""
         changes: dict[str, Any] = {
@@ -273,8 +292,7 @@ class RunJournal:
         }
         changes.update(fields)
         asked_at = time.monotonic()
-        held = Run.objects.filter(pk=self.run.pk, lease_token=self._token, status=Status.RUNNING)
-        if held.update(**changes) != 1:
+        if self._held().update(**changes) != 1:
             raise LeaseLost(f"run {self.run.uuid}: the lease is gone")
         self.renewed_at = asked_at
         if self._events:

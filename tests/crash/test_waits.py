@@ -103,8 +103,11 @@ def test_a_worker_that_slept_through_its_lease_in_a_wait_calls_nothing(
     assert told(run) == ONCE
 
 
-def test_cancelled_while_it_waits_it_calls_nothing_more(tmp_path: Path, tools: FakeTools, people: People) -> None:
-    run = begin(waiting_spec(tmp_path, tools, wait=2))
+@pytest.mark.parametrize("wait", [1.5, 60])
+def test_cancelled_while_it_waits_it_calls_nothing_more_and_frees_its_worker(
+    wait: float, tmp_path: Path, tools: FakeTools, people: People
+) -> None:
+    run = begin(waiting_spec(tmp_path, tools, wait=wait))
 
     def drive() -> None:
         try:
