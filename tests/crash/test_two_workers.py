@@ -89,7 +89,7 @@ def test_an_unforeseen_error_in_an_adapter_interrupts_the_run_with_the_step_name
     run, key = to_pause(spec)
     successor = decide(key, approved=True, actor=acting(people.approver)).run
     with monkeypatch.context() as patch:
-        patch.setattr("workflows.advance.http.HttpTool", Breaking)
+        patch.setattr("workflows.recording.http.HttpTool", Breaking)
         advance("default", str(successor.uuid))
     successor.refresh_from_db()
     assert successor.status == Status.INTERRUPTED
