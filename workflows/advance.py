@@ -25,7 +25,7 @@ from workflows.engine.events import Failed
 from workflows.engine.redact import redact
 from workflows.errors import Refusal
 from workflows.heartbeat import holding, owner
-from workflows.journal import HandedBack, LeaseLost, RunJournal
+from workflows.journal import HandedBack, LeaseLost, Listener, RunJournal
 from workflows.models import Run, Status
 from workflows.pacing import DatabasePacer
 from workflows.recording import LIVE, Recording
@@ -71,12 +71,12 @@ def world_for(spec: Spec, model_timeout_ms: int | None = None, *, recording: Rec
     )
 
 
-def advance(workspace: str, run_uuid: str) -> None:
+def advance(workspace: str, run_uuid: str, tell: Listener | None = None) -> None:
     """Claim the run and drive it. Returns when it paused, ended, was no longer ours, or the process is draining."""
     run = claim(workspace, run_uuid)
     if run is None:
         return
-    journal = RunJournal(run)
+    journal = RunJournal(run, tell)
     secrets: list[str] = []
     with holding(journal):
         try:

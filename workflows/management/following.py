@@ -11,6 +11,7 @@ from approvals.queue import waiting
 from statestore.clock import now
 from workflows.advance import advance
 from workflows.beats import alive
+from workflows.journal import Listener
 from workflows.management.acting import as_words
 from workflows.management.base import DONE, INTERRUPTED, REFUSED, WAITING, Stop
 from workflows.management.terminal import one_line, plain, pretty, time_left, to_type
@@ -22,12 +23,13 @@ from workflows.waiting import awaited
 PATIENCE_SECONDS = 60.0
 
 
-def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS) -> Run:
+def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS, tell: Listener | None = None) -> Run:
     """The chain's newest run once it waits for a person or has ended; after so many seconds of waiting, as it is.
 
     A run that waits for a time beyond them is not waited for.
 
-    `here`: this process drives it in any case; otherwise only while no worker lives.
+    `here`: this process drives it in any case; otherwise only while no worker lives. `tell` hears the events of
+    what is driven here.
     """
     until = time.monotonic() + seconds
     try:
@@ -36,7 +38,7 @@ def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS) -> Run:
             if run.status in FINAL or run.status == Status.AWAITING:
                 return run
             if run.status == Status.QUEUED and (here or not alive()):
-                advance(run.workspace, str(run.uuid))
+                advance(run.workspace, str(run.uuid), tell)
                 run = newest(Run.objects.get(pk=run.pk))
             left = until - time.monotonic()
             if run.status in FINAL or run.status == Status.AWAITING or left <= 0 or _is_away(run, left):

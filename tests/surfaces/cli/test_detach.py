@@ -9,6 +9,7 @@ from pytest_django import Settings
 
 from approvals.models import ApprovalRequest
 from tests.conftest import People
+from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.running import ASKING, HEAD, command, spec_at
 from workflows.models import Run, Status
 
@@ -119,3 +120,24 @@ def test_a_secret_of_the_environment_is_not_in_what_is_printed(tmp_path: Path, m
     told = command("run_spec", spec_at(tmp_path, text), *DETACH)
     assert told.code == 3
     assert "tok-canary" not in told.out + told.err
+
+
+def test_the_steps_that_ran_before_the_pause_are_told(tmp_path: Path) -> None:
+    with FakeTools({"GET /list": {"json": []}}) as tools:
+        text = (
+            HEAD
+            + f"""\
+  tools: [{{ name: fetch, action: http_request, method: GET, url: "{tools.url}/list" }}]
+  workflow:
+    - {{ step: look, type: tool, tool: fetch }}
+    - {{ step: ask, type: approval }}
+"""
+        )
+        told = command("run_spec", spec_at(tmp_path, text), *DETACH)
+        quiet = command("run_spec", spec_at(tmp_path, text), *DETACH, "--json")
+    lines = told.out.splitlines()
+    assert lines[0] == "look running..."
+    assert lines[1].startswith("look completed in ")
+    assert lines[2] == "ask running..."
+    assert lines[3].endswith(" waits for approval.")
+    assert (quiet.object()["status"], quiet.err) == ("awaiting_approval", "")

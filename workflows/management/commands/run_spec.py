@@ -82,6 +82,12 @@ class Command(AnsweringCommand):
             self.answer({"success": False, "phase": "validation", "errors": [_error(one) for one in refusal.errors]})
         return BAD_SPEC
 
+    def _progress(self, as_json: bool) -> Progress:
+        """With --json stdout is for the object alone; whoever sits at a terminal still sees the run move."""
+        out = self.stderr if as_json else self.stdout
+        seen = not as_json or sys.stderr.isatty()
+        return Progress(_quiet(out) if seen else _nowhere, live=seen and out.isatty())
+
     # In memory ----------------------------------------------------------------------------------------------
 
     def _in_memory(self, spec_file: SpecFile, options: dict[str, Any]) -> int:
@@ -98,10 +104,8 @@ class Command(AnsweringCommand):
             trigger=Trigger(headers={name.lower(): text for name, text in options["header"]}),
             overrides=dict(options["var"]),
         )
-        # With --json stdout is for the object alone; whoever sits at a terminal still sees the run move.
+        progress = self._progress(as_json)
         out = self.stderr if as_json else self.stdout
-        seen = not as_json or sys.stderr.isatty()
-        progress = Progress(_quiet(out) if seen else _nowhere, live=seen and out.isatty())
         prompt = Prompt(out=cast(Any, _Raw(out)), complain=self.say, by=operating_system_user())
         known = new_state()
 
@@ -150,7 +154,11 @@ class Command(AnsweringCommand):
             headers=dict(options["header"]),
             overrides=dict(options["var"]),
         )
-        run = to_rest(started.run, here=True)
+        progress = self._progress(options["json"])
+        try:
+            run = to_rest(started.run, here=True, tell=progress.hear)
+        finally:
+            progress.stop()
         rest = rest_of(run)
         ended = rest.state["status"] not in ("running", "awaiting_approval")
         if options["json"]:
