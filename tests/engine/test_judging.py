@@ -102,11 +102,19 @@ def test_json_is_utf_8_whatever_the_server_says_unless_it_cannot_be(body: bytes)
     assert outcome == ToolOutput(value="grün")
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"{", b"NaN", b"[" * 5000])
+@pytest.mark.parametrize("body", [b"", b"<html>", b"{", b"NaN"])
 def test_a_body_that_is_no_json_names_tool_and_url_and_is_not_retried(body: bytes) -> None:
     failed = failure(body)
     assert failed.retryable is False
     assert "mode: text" in failed.error
+
+
+@pytest.mark.parametrize("body", [b'{"a": "\\u0000"}', b'["\\ud800"]', b"1e400", b"1" * 5000, b"[" * 5000])
+def test_json_that_cannot_be_kept_is_told_apart_from_what_is_none(body: bytes) -> None:
+    error = failure(body).error
+    assert "cannot be kept" in error
+    assert "mode: text" not in error
+    assert len(error) < 200
 
 
 @pytest.mark.parametrize(
@@ -226,6 +234,8 @@ SPELLINGS = {
     "JSON-escaped in ASCII": SECRET.replace('"', '\\"').replace("ä", "\\u00e4"),
     "JSON-escaped with its slashes": SECRET.replace('"', '\\"').replace("ä", "\\u00E4").replace("/", "\\/"),
     "a path": quote(SECRET),
+    "JSON in JSON": jsontext.dumps(jsontext.dumps(SECRET)[1:-1])[1:-1],
+    "percent-encoded twice": quote(quote(quote(SECRET, safe=""), safe=""), safe=""),
     "some characters and not others": quote(SECRET, safe="/+ ").replace("%22", '"', 1),
 }
 
@@ -233,6 +243,13 @@ SPELLINGS = {
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_a_secret_is_hidden_in_every_spelling(spelling: str) -> None:
     assert redact(f"a {SPELLINGS[spelling]} b", {SECRET}) == f"a {MARK} b"
+
+
+@pytest.mark.parametrize("secret", ["\\", 'a\\"b', "\\\\n", "a\n\tb", "%", "%25", "100%\\", "\U0001f600 x", "C:\\\\x"])
+def test_a_secret_of_characters_that_escapes_are_made_of_is_hidden(secret: str) -> None:
+    once = jsontext.dumps(secret)[1:-1]
+    for spelling in (secret, once, jsontext.dumps(once)[1:-1], quote(secret), quote_plus(secret)):
+        assert redact(f"a {spelling} b", {secret}) == f"a {MARK} b", spelling
 
 
 def test_the_longest_secret_wins_and_no_rest_of_one_shows() -> None:
@@ -270,3 +287,7 @@ def test_a_long_reason_is_cut_after_its_secrets_were_hidden() -> None:
     failed = failure({"e": reason}, failure_when=rules, secrets=frozenset({SECRET}))
     assert len(failed.error) < 4200
     assert SECRET[:4] not in failed.error
+    for repeated in (SECRET * 20_000, f"{SECRET}, " * 6_000, "x" * 70_000 + SECRET):
+        failed = failure({"e": repeated}, failure_when=rules, secrets=frozenset({SECRET}))
+        assert SECRET[:4] not in failed.error
+        assert len(failed.error) < 4200

@@ -204,8 +204,8 @@ def loads(text: str, *, spare: int = 0) -> Json:
         raise NotJson("", f"not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from error
     except NotJson:
         raise
-    except ValueError as error:
-        raise NotJson("", f"not JSON: {error}") from error
+    except ValueError as error:  # Python's limit of digits
+        raise NotJson("", "a whole number has too many digits") from error
     if text.count("[") + text.count("{") > MAX_NESTING or _SUSPECT.search(text):
         check(value, spare=spare)
     return value

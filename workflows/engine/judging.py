@@ -5,20 +5,22 @@ from __future__ import annotations
 import base64
 import codecs
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 from workflows.engine import jsontext, paths
 from workflows.engine.effects import HttpCall, ToolFailed, ToolOutput
-from workflows.engine.redact import redact
+from workflows.engine.redact import MARK, redact
 from workflows.engine.values import NOTHING, Json
 
 Failure: TypeAlias = Literal["rate_limit", "auth", "timeout", "http", "failure_when", "build"]
 #: Searches an ECMAScript pattern (first) in a text (second); raises PatternUndecided when it could not.
 Matches: TypeAlias = Callable[[str, str], bool]
 
+_NOT_JSON = "not JSON: "
 #: Reasons, status texts and addresses may come from outside; a longer one is cut.
 PART_LIMIT = 4000
+_LOOKED_AT = 64 * 1024
 
 _MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 #: Charsets of the web that Python knows by the same name: some of its others are no charsets, or slow.
@@ -89,9 +91,15 @@ def failed(call: HttpCall, what: str, *, failure: Failure, retryable: bool = Fal
     return ToolFailed(error=f'Tool "{tool}": {call.method} {url} {said}', failure=failure, retryable=retryable)
 
 
-def _shown(text: str, secrets: Iterable[str]) -> str:
-    """A part of a message: cut after its secrets were hidden, for half a secret is a leak as well."""
-    hidden = redact(text, secrets)
+def _shown(text: str, secrets: frozenset[str]) -> str:
+    """A part of a message: cut after its secrets were hidden, for half a secret is a leak as well.
+
+    Of a very long text only the beginning is looked at; where that may end in half a secret, nothing of it is shown.
+    """
+    hidden = redact(text[:_LOOKED_AT], secrets)
+    longest_spelling = 24 * max(map(len, secrets), default=0)
+    if len(text) > _LOOKED_AT and len(hidden) - longest_spelling <= PART_LIMIT:
+        return MARK
     return hidden if len(hidden) <= PART_LIMIT else hidden[:PART_LIMIT] + "..."
 
 
@@ -112,10 +120,11 @@ def _class_of(status: int) -> tuple[Failure, bool]:
 
 
 def _unreadable(call: HttpCall, text: str, problem: str) -> ToolFailed:
-    why = "is empty" if not text.strip() else f"is not JSON ({problem})"
-    # Only an HTTP tool can be told to expect another thing.
-    advice = "" if call.service else " A tool whose answers are not JSON needs `response: {mode: text}`."
-    return failed(call, f"was answered with a body that {why}.{advice}", failure="http")
+    if text.strip() and not problem.startswith(_NOT_JSON):
+        return failed(call, f"was answered with JSON that cannot be kept: {problem}.", failure="http")
+    why = f"is not JSON ({problem.removeprefix(_NOT_JSON)})" if text.strip() else "is empty"
+    advice = "A tool whose answers are not JSON needs `response: {mode: text}`."
+    return failed(call, f"was answered with a body that {why}. {advice}", failure="http")
 
 
 # Failure rules -----------------------------------------------------------------------------------------------

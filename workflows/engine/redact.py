@@ -11,6 +11,9 @@ from urllib.parse import quote, quote_plus
 from workflows.engine import forms
 
 MARK = "[REDACTED]"
+#: So many backslashes may stand for one: three encoders around each other. Unbounded, a long run would cost its square.
+_WRAPPED = 8
+_PIECE = re.compile(r"\\+|.", re.DOTALL)
 
 
 def redact(text: str, secrets: Iterable[str]) -> str:
@@ -52,26 +55,33 @@ def _whole(secret: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=256)
 def _mixed(secret: str) -> re.Pattern[str]:
-    """Every character in whichever of its spellings: encoders differ in what they leave alone.
+    """Every character in whichever of its spellings: encoders differ in what they leave alone, and one wraps another.
 
     It looks ahead, so that occurrences which overlap are found as well. The groups are atomic: no secret, and no
     answer from outside, can make the search slow.
     """
-    return re.compile("(?=(" + "".join(f"(?>{'|'.join(_ways(character))})" for character in secret) + "))")
+    pieces = (f"(?>{'|'.join(_ways(piece))})" for piece in _PIECE.findall(secret))
+    return re.compile("(?=(" + "".join(pieces) + "))")
 
 
-def _ways(character: str) -> list[str]:
-    """Patterns of one character, the longest first."""
-    escaped = {json.dumps(character, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
-    percent = quote(character, safe="", errors="replace")
-    if percent == character:
-        percent = f"%{ord(character):02X}"
-    ways = {character, percent, *escaped}
-    ways |= {"+"} if character == " " else set()
-    ways |= {"\\/"} if character == "/" else set()
+def _ways(piece: str) -> list[str]:
+    """Patterns of one character, or of a run of backslashes: an encoder doubles those, and so does the next."""
+    if piece[0] == "\\":
+        least = len(piece)
+        return [rf"\\{{{least},{least * _WRAPPED}}}", rf"(?:%(?:25){{0,3}}5[cC]){{{least}}}"]
+    escaped = {json.dumps(piece, ensure_ascii=ascii_only)[1:-1] for ascii_only in (True, False)}
+    percent = quote(piece, safe="", errors="replace")
+    if percent == piece:
+        percent = f"%{ord(piece):02X}"
+    ways = {piece, percent, *escaped}
+    ways |= {"+"} if piece == " " else set()
+    ways |= {"\\/"} if piece == "/" else set()
     # Hex digits come in either case, everything else as it is.
-    return [_pattern(way, character) for way in sorted(ways, key=len, reverse=True)]
+    return [_pattern(way, piece) for way in sorted(ways, key=len, reverse=True)]
 
 
 def _pattern(way: str, character: str) -> str:
-    return re.escape(way) if way == character else f"(?i:{re.escape(way)})"
+    if way == character:
+        return re.escape(way)
+    wrapped = re.escape(way).replace("%", "%(?:25){0,3}").replace(r"\\", rf"\\{{1,{_WRAPPED}}}")
+    return f"(?i:{wrapped})"
