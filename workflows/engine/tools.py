@@ -76,10 +76,9 @@ def _built(request: _Request, approved: bool) -> Advance[HttpCall]:
         env = {name: text for name in request.refs if (text := read.get(name))}
         missing = [name for name in request.refs if name not in env]
         if missing:
-            names, are = ", ".join(missing), "are" if len(missing) > 1 else "is"
-            raise StepFailed(
-                f'Tool "{request.tool}": the environment variable {names} {are} not set. Nothing was sent.'
-            )
+            names = ", ".join(missing)
+            what = f"variables {names} are" if len(missing) > 1 else f"variable {names} is"
+            raise StepFailed(f'Tool "{request.tool}": the environment {what} not set. Nothing was sent.')
     try:
         if isinstance(request, RenderedMessage):
             return connectors.build(request, env, approved=approved)
