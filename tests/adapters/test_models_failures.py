@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from typing import Any
 
 import pytest
 
 from tests.adapters.questions import KEY, connect, question, spec_with
+from tests.adapters.raw_server import RawServer
 from tests.fakes_models import FakeModels
 from workflows.adapters.models import ModelClient, client_for
 from workflows.engine.effects import ModelFailed
@@ -137,3 +139,17 @@ def test_an_unreachable_cloud_provider_is_named(models: FakeModels, settings: An
     error = failed(client)
     assert "openai" in error
     assert "refused" in error
+
+
+@pytest.mark.parametrize("at_once", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"])
+def test_headers_and_a_body_that_drip_meet_the_same_limit(at_once: bytes) -> None:
+    def answer(connection: socket.socket, number: int) -> None:
+        connection.sendall(at_once)
+        server.drip(connection, b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1000)
+
+    with RawServer(answer) as server:
+        started = time.monotonic()
+        model = {"provider": "ollama", "name": "m", "base_url": server.url, "timeout_ms": 400}
+        assert "400 ms" in failed(client_for(spec_with(model), {}))
+        assert time.monotonic() - started < 30
+        assert len(server.requests) == 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pytest
@@ -143,3 +144,13 @@ def test_an_address_that_the_operator_set_needs_no_entry(provider: str, models: 
     settings.KAMPONG_PRIVATE_ADDRESSES = []
     models.answers["draft"] = "x"
     assert connect(provider, models, settings).ask(question()) == ModelText(text="x")
+
+
+@pytest.mark.parametrize("answer", [{"status": 401, "text": KEY}, {"status": 500, "text": KEY}, {"drop": True}, "fine"])
+def test_the_key_is_logged_at_no_level(
+    client: ModelClient, models: FakeModels, caplog: pytest.LogCaptureFixture, answer: Any
+) -> None:
+    models.answers["draft"] = answer
+    caplog.set_level(logging.DEBUG)
+    client.ask(question())
+    assert KEY not in caplog.text
