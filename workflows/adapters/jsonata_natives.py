@@ -42,6 +42,8 @@ _PICTURE: Final = 60
 _library_pad: Final = Functions.pad
 _library_round: Final = Functions.round
 _library_symbol: Final = Signature.get_symbol
+_library_applied: Final = Functions.func_apply
+_library_arity: Final = Functions.get_function_arity
 _library_lookup: Final = Functions.lookup
 
 
@@ -78,6 +80,8 @@ def correct_library() -> None:
         Jsonata.static_frame.lookup(name).method = method
     # Operators reach these directly.
     Functions.string = staticmethod(_string)
+    Functions.get_function_arity = staticmethod(_arity)
+    Functions.func_apply = staticmethod(_applied)
     Functions.function_clone = staticmethod(values.clone)
     Functions.append = staticmethod(lists.appended)
     Functions.lookup = staticmethod(_looked_up)
@@ -107,6 +111,21 @@ def _call(native: Any, _input: Any, args: Sequence[Any]) -> Any:
     result = Functions._call(native.method, native.nargs, args)
     meter.value(result)
     return result
+
+
+def _arity(function: Any) -> int:
+    """How many arguments `$map` and its like hand over: as many as the function takes, optional ones too."""
+    if isinstance(function, Jsonata.JNativeFunction):
+        return 1 if function.function_name == "string" else int(function.nargs)
+    return int(_library_arity(function))
+
+
+def _applied(function: Any, args: Sequence[Any]) -> Any:
+    """A function called by another function; the library's own take no argument untested."""
+    if isinstance(function, Jsonata.JNativeFunction):
+        taken = args if function.function_name == "zip" else args[: _arity(function)]
+        return function.call(None, function.validate(taken, None))
+    return _library_applied(function, args)
 
 
 def _symbol(signature: Any, value: Any) -> str:
@@ -221,7 +240,7 @@ def _format_number(number: Any, picture: Any, options: Any) -> Any:
         if "e" not in picture:
             digits = sum(character in "0123456789#" for character in fraction)
             rounded = _library_round(number, digits + 2 * ("%" in picture) + 3 * ("‰" in picture))
-            number = rounded or number  # a negative number keeps its sign as zero
+            number = number if number < 0 and not rounded else rounded  # a negative number keeps its sign as zero
     return Functions.format_number(number, picture, options)
 
 

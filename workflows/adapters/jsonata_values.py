@@ -116,7 +116,7 @@ def as_text(value: Any, *, indented: bool = False) -> str:
 
 def _printable(value: Any) -> Any:
     if isinstance(value, float):
-        return float(f"{value:.15g}")
+        return value if value.is_integer() else float(f"{value:.15g}")
     if value is NULL:
         return None
     if isinstance(value, dict):
