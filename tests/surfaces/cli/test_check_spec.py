@@ -10,6 +10,8 @@ import pytest
 from tests.surfaces.cli.running import ASKING, command, spec_at
 from workflows.specfiles import SPEC_LIMIT
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 NOTED = ASKING.replace("  workflow:", "  colour: red\n  workflow:").replace("step: second", "step: first")
 WRONG = ASKING.replace("  role: Clerk\n", "").replace("type: approval }", "type: approval, message: 5 }")
 

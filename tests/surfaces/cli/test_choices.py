@@ -13,6 +13,8 @@ from pytest_django import Settings
 from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.running import HEAD, command, spec_at
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 LEGACY = HEAD.replace('"1.1"', '"1.0"')
 
 

@@ -16,6 +16,8 @@ from tests.conftest import ROOT
 from tests.fakes_models import FakeModels
 from workflows.engine import jsontext
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 CASES = {
     case["id"]: case
     for case in yaml.safe_load((ROOT / "tests" / "cases" / "engine-cases.yaml").read_text(encoding="utf-8"))

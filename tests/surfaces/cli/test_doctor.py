@@ -12,6 +12,8 @@ from pytest_django import Settings
 from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.running import ASKING, HEAD, command, spec_at
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 CLOUD = 'model: {{ provider: {0}, name: big/model, api_key: "${{KEY}}" }}'
 CALLING = (
     HEAD

@@ -15,6 +15,8 @@ from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.running import Told, command
 from workflows.spec.load import load
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 DEMO = "http://127.0.0.1:8787"
 

@@ -12,6 +12,8 @@ from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.offline import kept
 from tests.surfaces.cli.running import HEAD, command, spec_at
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 TOOL = """\
   tools:
     - name: "../../look"

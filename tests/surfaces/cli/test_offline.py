@@ -14,6 +14,8 @@ from tests.surfaces.cli.offline import SECRETS, kept, leaks, three_times
 from tests.surfaces.cli.running import Told, command, spec_at
 from tests.surfaces.cli.test_examples import ASKED, DEMO, EXAMPLES, INVOICE, SERVICE, SURE
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 MODELS: dict[str, Any] = {
     "judge": {"object": SURE},
     "sort": {"result": {"desk": "repairs", "urgent": True}, "confidence": 0.9},

@@ -22,6 +22,8 @@ from tests.surfaces.cli.running import HEAD, command, spec_at
 from workflows.engine import jsontext
 from workflows.management.terminal import duration
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 DOWN = {"DATABASE_URL": "postgres://nobody:nothing@127.0.0.1:1/none"}
 FETCHING = (
     HEAD

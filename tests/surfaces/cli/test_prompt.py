@@ -10,6 +10,8 @@ import pytest
 from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.running import HEAD, command, spec_at
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 ONE = HEAD + '  workflow: [{ step: ask, type: approval, message: "Pay?" }]\n'
 DEFAULT = "The approval was rejected."
 

@@ -13,6 +13,8 @@ from tests.fakes_models import FakeModels
 from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.running import ASKING, HEAD, command, spec_at
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 INVALID = """\
 version: "1.1"
 agent: { id: x, name: x, role: x, workflow: [

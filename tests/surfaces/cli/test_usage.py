@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import ROOT
 from tests.surfaces.cli.running import command, spec_at
 
+pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
+
 KEY = "00000000-0000-4000-8000-000000000000"
 RUN = ["run_spec", "SPEC", "--input", "x"]
 WRONG = [
