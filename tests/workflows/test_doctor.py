@@ -176,6 +176,8 @@ def test_an_address_that_the_operator_does_not_allow_fails_without_its_value(set
     (message,) = found(one, "fail", "tools")
     assert "KAMPONG_PRIVATE_ADDRESSES" in message
     assert "10.1.2.3" not in message
+    replayed = patient(MODEL + tools(http().replace("https://example.net/", "http://10.1.2.3/")), mode="replay")
+    assert found(replayed, "fail", "tools") == []
 
 
 def test_a_component_that_is_not_there_fails() -> None:

@@ -12,7 +12,7 @@ from workflows.specfiles import SPEC_LIMIT
 
 pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
 
-NOTED = ASKING.replace("  workflow:", "  colour: red\n  workflow:").replace("step: second", "step: first")
+NOTED = ASKING.replace("step: second", "step: first") + "  colour: red\n"
 WRONG = ASKING.replace("  role: Clerk\n", "").replace("type: approval }", "type: approval, message: 5 }")
 
 
@@ -32,9 +32,9 @@ def test_notes_and_errors_stand_with_line_and_column_in_the_order_of_the_file(tm
     assert told.code == 1
     assert first.startswith(f'{wrong}: agent.role: "role" is required')
     assert second.startswith(f"{wrong}:9:48: agent.workflow.1.message: ")
-    assert third.startswith(f"{noted}:8:11: agent.colour: ")
-    assert third.endswith(" [unknown_key]")
-    assert fourth.startswith(f"{noted}:11:15: agent.workflow.1.step: ")
+    assert third.startswith(f"{noted}:10:15: agent.workflow.1.step: ")
+    assert fourth.startswith(f"{noted}:11:11: agent.colour: ")
+    assert fourth.endswith(" [unknown_key]")
     assert last == "1 valid, 1 invalid; 2 errors, 2 notes"
 
 
@@ -49,7 +49,7 @@ def test_the_object_has_a_result_for_each_file(tmp_path: Path) -> None:
     assert (good["file"], good["valid"], good["errors"]) == (noted, True, [])
     assert [list(note) for note in good["notes"]] == [["code", "path", "message", "line"]] * 2
     assert good["notes"][0]["code"] == "unknown_key"
-    assert (good["notes"][0]["path"], good["notes"][0]["line"]) == ("agent.colour", 8)
+    assert (good["notes"][0]["path"], good["notes"][0]["line"]) == ("agent.colour", 11)
     assert (bad["file"], bad["valid"], bad["notes"]) == (wrong, False, [])
     missing, typed = bad["errors"]
     assert (missing["path"], missing["line"], missing["column"]) == ("agent.role", None, None)

@@ -129,6 +129,31 @@ def test_online_goes_only_where_a_call_may_go(tmp_path: Path, server: FakeTools,
     assert any("KAMPONG_PRIVATE_ADDRESSES" in check["message"] for check in checks)
 
 
+def test_where_a_variable_leads_is_told_in_no_refusal(
+    tmp_path: Path, server: FakeTools, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.KAMPONG_PRIVATE_ADDRESSES = []
+    text = CALLING.replace("URL", "https://{{ input }}")
+    for base in ("http://localhost:1", "http://no-such-host.invalid"):
+        monkeypatch.setenv("BASE", base)
+        checks = told(spec_at(tmp_path, text), "--online")
+        (check,) = [one for one in checks if one["area"] == "network" and 'tool "host"' in one["message"]]
+        assert check["status"] == "fail"
+        assert "localhost" not in check["message"]
+        assert "no-such-host" not in check["message"]
+
+
+def test_nobody_is_contacted_for_a_tool_that_is_replayed(tmp_path: Path, server: FakeTools) -> None:
+    text = CALLING.replace("URL", server.url).replace("http://127.0.0.1:9", server.url)
+
+    checks = told(spec_at(tmp_path, text), "--tools", "replay", "--online", "--probe")
+
+    assert [check["message"].partition(":")[0] for check in checks if check["area"] == "network"] == [
+        "the model of ollama"
+    ]
+    assert [request.method for request in server.requests] == ["GET"]
+
+
 READS = {
     "openai": "GET /openai/v1/models/big%2Fmodel",
     "anthropic": "GET /anthropic/v1/models/big%2Fmodel",
@@ -165,7 +190,7 @@ def test_probe_asks_the_provider_for_the_smallest_read(
 
 @pytest.mark.parametrize(
     ("body", "status"),
-    [({"error": {"code": "model_not_found"}}, "fail"), ("not found", "warn")],
+    [({"error": {"code": "model_not_found"}}, "fail"), ({"detail": "not found"}, "warn")],
 )
 def test_a_model_that_the_provider_does_not_know_fails_when_it_says_so(
     body: Any, status: str, tmp_path: Path, server: FakeTools
