@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from pytest_django import Settings
 
-from statestore.clock import DbNow, now, now_sql, read_time
+from statestore.clock import DbNow, epoch_sql, now, now_sql, read_time
 from statestore.models import StateRecord
 from statestore.store import StateStore
 from tests.conftest import Clock, Processes
@@ -50,6 +50,17 @@ def test_raw_sql_and_python_tell_the_same_time(clock: Clock) -> None:
     assert moment.tzinfo is UTC
     assert moment - now() == pytest.approx(timedelta(seconds=3), abs=timedelta(seconds=30))
     assert datetime.now(UTC) - now() == pytest.approx(timedelta(seconds=1000.5), abs=timedelta(seconds=30))
+
+
+@pytest.mark.django_db
+def test_microseconds_are_those_of_the_same_clock(clock: Clock) -> None:
+    clock.advance(3600)
+    sql, parameters = epoch_sql(connection, -60)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {sql} + %s", (*parameters, 5))
+        (micros,) = cursor.fetchone()
+    assert isinstance(micros, int)
+    assert abs(micros / 1_000_000 + 60 - now().timestamp()) < 30
 
 
 def test_the_clock_cannot_be_moved_outside_tests(clock: Clock, settings: Settings) -> None:
