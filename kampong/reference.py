@@ -1,4 +1,4 @@
-"""Writes `docs/settings.md` out of the settings table and the checks: `python -m kampong.reference`."""
+"""Writes what is made out of the code, `docs/settings.md` and the editor's schema: `python -m kampong.reference`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from typing import Any
 
 import django
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "settings.md"
+from workflows.spec import editor_schema
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs" / "settings.md"
+#: Beside the code, so that a package carries it.
+SCHEMA = ROOT / "workflows" / "spec" / "agentspec.schema.json"
 
 INTRODUCTION = """# Settings and checks
 
@@ -100,3 +105,4 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
     django.setup()
     PAGE.write_text(page(), encoding="utf-8")
+    SCHEMA.write_text(editor_schema.text(), encoding="utf-8")

@@ -23,7 +23,7 @@ from workflows.spec.shapes import (
 LIST_ITEMS = "string"
 
 
-def _default(value: Json, path: Path, faults: Faults) -> Json:
+def var_default(value: Json, path: Path, faults: Faults) -> Json:
     """A default of any var type: text, a number, or a list of these."""
     items = value if isinstance(value, list) else [value]
     for item in items:
@@ -54,10 +54,11 @@ def _fits(default: Json, kind: str, items: str) -> bool:
 
 
 VAR = Record(
+    name="var",
     keys={
         "type": Word(words=("number", "string", "list")),
         "items": Word(words=("string", "number")),
-        "default": _default,
+        "default": var_default,
         "description": Text(),
     },
     required=frozenset({"type"}),
@@ -81,6 +82,7 @@ def _key_for_cloud(block: dict[str, Any], path: Path, faults: Faults) -> None:
 
 
 MODEL = Record(
+    name="model",
     keys={
         "provider": Word(words=("anthropic", "openai", "ollama", "openrouter")),
         "name": texts.NON_EMPTY,
@@ -92,14 +94,17 @@ MODEL = Record(
     rules=(_key_for_cloud,),
 )
 GUARDRAILS = Record(
-    keys={"confidence_threshold": Number(least=0, most=1), "fallback_action": Word(words=("escalate_to_human",))}
+    name="guardrails",
+    keys={"confidence_threshold": Number(least=0, most=1), "fallback_action": Word(words=("escalate_to_human",))},
 )
 KNOWLEDGE = Record(
+    name="knowledge",
     keys={"type": Word(words=("pdf", "url", "text")), "source": texts.NON_EMPTY},
     required=frozenset({"type", "source"}),
 )
-TRIGGER = Record(keys={"type": Word(words=("webhook",))}, required=frozenset({"type"}))
+TRIGGER = Record(name="trigger", keys={"type": Word(words=("webhook",))}, required=frozenset({"type"}))
 NOTIFIER = Record(
+    name="notifier",
     keys={"type": Word(words=("slack",)), "token": texts.EnvPlaceholder(), "channel": texts.NON_EMPTY},
     required=frozenset({"type", "token", "channel"}),
 )
@@ -108,6 +113,7 @@ NOTIFIER = Record(
 def agent(tool: Shape, step: Shape) -> Record:
     """The shape of an agent with these tools and steps."""
     return Record(
+        name="agent",
         keys={
             "id": texts.NON_EMPTY,
             "name": texts.NON_EMPTY,
@@ -127,8 +133,12 @@ def agent(tool: Shape, step: Shape) -> Record:
 
 def document(agent: Shape) -> Record:
     """The shape of a whole file; the version was checked before."""
-    return Record(keys={"version": _as_it_is, "vars": MapOf(value=VAR), "agent": agent}, required=frozenset({"agent"}))
+    return Record(
+        name="document",
+        keys={"version": as_it_is, "vars": MapOf(value=VAR), "agent": agent},
+        required=frozenset({"agent"}),
+    )
 
 
-def _as_it_is(value: Json, _path: Path, _faults: Faults) -> Json:
+def as_it_is(value: Json, _path: Path, _faults: Faults) -> Json:
     return value

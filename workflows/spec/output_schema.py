@@ -25,7 +25,7 @@ TYPES = ("string", "number", "integer", "boolean", "object", "array")
 _LENGTH = Number(least=0, whole=True)
 
 
-def _scalar(value: Json, path: Path, faults: Faults) -> Json:
+def scalar(value: Json, path: Path, faults: Faults) -> Json:
     if not isinstance(value, (str, bool)) and not is_number(value):
         wrong_type("a string, a number or a boolean", value, path, faults)
     return value
@@ -33,17 +33,18 @@ def _scalar(value: Json, path: Path, faults: Faults) -> Json:
 
 def node(value: Json, path: Path, faults: Faults) -> Json:
     """One node, with the nodes inside it. The tree comes back as it was written."""
-    _NODE(value, path, faults)
+    NODE(value, path, faults)
     return value
 
 
-_NODE = Record(
+NODE = Record(
+    name="output schema",
     keys={
         "type": Word(words=TYPES),
         "title": Text(),
         "description": Text(),
-        "default": _scalar,
-        "enum": ListOf(item=_scalar, non_empty=True),
+        "default": scalar,
+        "enum": ListOf(item=scalar, non_empty=True),
         "format": Word(words=("multiline",)),
         "minimum": Number(),
         "maximum": Number(),

@@ -29,10 +29,10 @@ ENV_REFERENCE = re.compile(rf"\$(?P<escaped>\$?)\{{(?P<name>{ENV_NAME})\}}")
 _LONGEST_REGEX = 50_000
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE", re.IGNORECASE)
 
-_CREDENTIAL_WORDS = ("token", "secret", "password", "passwd", "credential", "apikey", "api-key", "api_key")
-_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
-_PARAMETERS = frozenset({"key", "auth", "authorization"})
-_PARAMETER_WORDS = (*_CREDENTIAL_WORDS, "signature", "accesskey", "access-key", "access_key")
+CREDENTIAL_WORDS = ("token", "secret", "password", "passwd", "credential", "apikey", "api-key", "api_key")
+CREDENTIAL_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie"})
+CREDENTIAL_PARAMETERS = frozenset({"key", "auth", "authorization"})
+CREDENTIAL_PARAMETER_WORDS = (*CREDENTIAL_WORDS, "signature", "accesskey", "access-key", "access_key")
 
 _URL = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):[^\x00-\x1f]*")
 _NEEDS_HOST = frozenset({"http", "https", "ws", "wss", "ftp"})
@@ -40,11 +40,11 @@ _NOT_IN_HOST = re.compile(r"""[\s#%/<>?@\[\\\]^|"`{}]""")
 
 
 def header_is_credential(name: str) -> bool:
-    return name.lower() in _HEADERS or any(word in name.lower() for word in _CREDENTIAL_WORDS)
+    return name.lower() in CREDENTIAL_HEADERS or any(word in name.lower() for word in CREDENTIAL_WORDS)
 
 
 def parameter_is_credential(name: str) -> bool:
-    return name.lower() in _PARAMETERS or any(word in name.lower() for word in _PARAMETER_WORDS)
+    return name.lower() in CREDENTIAL_PARAMETERS or any(word in name.lower() for word in CREDENTIAL_PARAMETER_WORDS)
 
 
 def variable_is_secret(name: str) -> bool:

@@ -252,9 +252,10 @@ class MapOf:
 class Record:
     """A mapping with known keys. A closed one refuses others; an open one drops them.
 
-    `words` explains a missing key. The rules are asked when there was no hard fault inside.
+    The rules are asked when there was no hard fault inside. `name` is for the editor's schema.
     """
 
+    name: str
     keys: Mapping[str, Shape]
     required: frozenset[str] = frozenset()
     closed: bool = False

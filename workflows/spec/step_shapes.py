@@ -22,7 +22,7 @@ from workflows.spec.shapes import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Literal:
+class Literal:
     """Exactly one word, known to be right or the kind would not be meant."""
 
     word: str
@@ -33,18 +33,21 @@ class _Literal:
         return value
 
 
-def _kind(type_: str | None, keys: dict[str, Shape], optional: dict[str, Shape]) -> Record:
+def _kind(name: str, type_: str | None, keys: dict[str, Shape], optional: dict[str, Shape]) -> Record:
     own: dict[str, Shape] = {"step": texts.NON_EMPTY}
     if type_ is not None:
-        own["type"] = _Literal(word=type_)
+        own["type"] = Literal(word=type_)
     required = {**own, **keys}
-    return Record(keys={**required, **optional}, required=frozenset(required))
+    return Record(name=name, keys={**required, **optional}, required=frozenset(required))
 
 
-CONDITION = _kind("condition", {"if": texts.NON_EMPTY, "then": texts.NON_EMPTY, "else": texts.NON_EMPTY}, {})
-TOOL = _kind("tool", {"tool": texts.NON_EMPTY}, {})
-APPROVAL = _kind("approval", {}, {"message": texts.PLAIN})
+CONDITION = _kind(
+    "condition step", "condition", {"if": texts.NON_EMPTY, "then": texts.NON_EMPTY, "else": texts.NON_EMPTY}, {}
+)
+TOOL = _kind("tool step", "tool", {"tool": texts.NON_EMPTY}, {})
+APPROVAL = _kind("approval step", "approval", {}, {"message": texts.PLAIN})
 ACTION = _kind(
+    "action step",
     None,
     {"action": texts.NON_EMPTY},
     {

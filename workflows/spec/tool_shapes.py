@@ -36,7 +36,7 @@ PARAMETERS = MapOf(
 )
 _FORM = MapOf(value=texts.PLAIN)
 _JSON = Anything()
-_ENCODINGS = ("json", "form", "raw")
+ENCODINGS = ("json", "form", "raw")
 
 
 def body(value: Json, path: Path, faults: Faults) -> Json:
@@ -44,11 +44,11 @@ def body(value: Json, path: Path, faults: Faults) -> Json:
     if not isinstance(value, dict):
         wrong_type("a mapping with exactly one of json, form or raw", value, path, faults)
         return value
-    encodings = [key for key in value if key in _ENCODINGS]
+    encodings = [key for key in value if key in ENCODINGS]
     problem = None
     if len(encodings) != 1:
         problem = f"it has {' and '.join(encodings) or 'none'}"
-    elif unknown := [key for key in value if key not in (*_ENCODINGS, "content_type")]:
+    elif unknown := [key for key in value if key not in (*ENCODINGS, "content_type")]:
         problem = f"it does not know {', '.join(unknown)[:120]}"
     elif "content_type" in value and encodings != ["raw"]:
         problem = "content_type goes with raw only"
@@ -93,6 +93,7 @@ def _one_condition(rule: dict[str, Any], path: Path, faults: Faults) -> None:
 
 
 FAILURE_RULE = Record(
+    name="failure rule",
     keys={
         "path": texts.RESPONSE_PATH,
         "exists": Boolean(),
@@ -105,9 +106,12 @@ FAILURE_RULE = Record(
     closed=True,
     rules=(_one_condition,),
 )
-RESPONSE = Record(keys={"mode": Word(words=("json", "text", "bytes"))}, required=frozenset({"mode"}), closed=True)
-PACE = Record(keys={"rps": Number(above=0, most=1000)}, required=frozenset({"rps"}), closed=True)
+RESPONSE = Record(
+    name="response", keys={"mode": Word(words=("json", "text", "bytes"))}, required=frozenset({"mode"}), closed=True
+)
+PACE = Record(name="pace", keys={"rps": Number(above=0, most=1000)}, required=frozenset({"rps"}), closed=True)
 RETRY = Record(
+    name="retry",
     keys={
         "max": Number(least=1, most=10, whole=True),
         "backoff": Word(words=("fixed", "exponential")),
@@ -130,6 +134,7 @@ def _http_rules(tool: dict[str, Any], path: Path, faults: Faults) -> None:
 
 
 HTTP = Record(
+    name="http_request tool",
     keys={
         **_COMMON,
         "method": Word(words=("GET", "POST", "PUT", "PATCH", "DELETE")),
@@ -146,10 +151,12 @@ HTTP = Record(
     rules=(_http_rules,),
 )
 SLACK = Record(
+    name="slack_post_message tool",
     keys={**_COMMON, "token": texts.EnvPlaceholder(), "channel": texts.NON_EMPTY, "text": texts.NON_EMPTY},
     required=_NAMED | {"token", "channel", "text"},
 )
 GMAIL = Record(
+    name="gmail_send tool",
     keys={
         **_COMMON,
         "token": texts.EnvPlaceholder(),
@@ -160,6 +167,7 @@ GMAIL = Record(
     required=_NAMED | {"token", "to", "subject", "body"},
 )
 COMPONENT = Record(
+    name="component tool",
     keys={
         **_COMMON,
         "use": texts.COMPONENT,
