@@ -118,7 +118,8 @@ def test_a_rotated_secret_finds_the_recording(models: FakeModels, settings: Any,
     told = 'Step: draft\nPrior step outputs: {"look":"%s"}'
     Booth(tmp_path, models, settings, key='old "key').record(question(prompt=told % 'old \\"key', system='old "key'))
     again = Booth(tmp_path, models, settings, key="new")
-    assert again.replay(question(prompt=told % "new", system="new")) == ModelText(text="one")
+    for said in ("new", "[REDACTED]", "%5BREDACTED%5d"):
+        assert again.replay(question(prompt=told % said, system="new")) == ModelText(text="one")
 
 
 @pytest.mark.parametrize(

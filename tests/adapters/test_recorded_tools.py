@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import socket
+import threading
 from base64 import b64encode
 from typing import Any
 
@@ -181,6 +183,40 @@ def test_without_bodyraw_the_body_is_the_answer(desk: Desk, tools: FakeTools) ->
     del content["bodyRaw"], content["bodyFormat"]
     desk.files()[0].write_text(json.dumps({**content, "body": {"by": "hand"}}))
     assert desk.replay(call) == ToolOutput(value={"by": "hand"})
+
+
+@pytest.mark.parametrize("status", [204, 205, 304])
+def test_these_statuses_replay_without_a_body(status: int, desk: Desk, tools: FakeTools) -> None:
+    tools.script["GET /a"] = {"json": 1}
+    call = request(tools.url + "/a", mode="text")
+    desk.record(call)
+    desk.files()[0].write_text(json.dumps({"status": status, "bodyRaw": "x", "bodyFormat": "utf8"}))
+    replayed = desk.replay(call)
+    if status == 304:
+        assert isinstance(replayed, ToolFailed)
+        assert "304 Not Modified" in replayed.error
+    else:
+        assert replayed == ToolOutput(value="")
+
+
+def test_a_servers_own_words_for_a_status_are_kept(desk: Desk) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 404 No b c Here\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+
+        server = threading.Thread(target=serve)
+        server.start()
+        call = request(f"http://127.0.0.1:{listener.getsockname()[1]}/a", secrets=frozenset(["b c"]))
+        live = desk.record(call)
+        server.join(30)
+    assert isinstance(live, ToolFailed)
+    assert "404 No [REDACTED] Here" in live.error
+    assert desk.content()["statusText"] == "No [REDACTED] Here"
+    assert desk.replay(call) == live
 
 
 BROKEN: list[dict[str, Any]] = [
