@@ -122,3 +122,15 @@ def test_a_name_that_does_not_exist_is_no_answer() -> None:
 def get(policy: Wire, url: str) -> wire.Answer:
     until = time.monotonic() + 30
     return policy.exchange("GET", wire.address(url), headers=[], body=None, until=until, cap=MIB)
+
+
+def test_refusals_and_failures_use_up_no_connection() -> None:
+    """A process may have a hundred at a time; those that failed must not count."""
+    with FakeTools({"GET /": {"text": "x" * 2000}}) as tools:
+        wire_here = Wire([tools.url.removeprefix("http://")])
+        for _ in range(105):
+            with pytest.raises(AddressRefused):
+                get(wire_here, "http://127.0.0.1:9/")
+            with pytest.raises(wire.TooLong):
+                get(wire_here, tools.url + "/", cap=1000)
+        assert get(wire_here, tools.url + "/").status == 200
