@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.spec.noted import FINDINGS, INNOCENT, http, steps, tools
+from tests.spec.innocent import INNOCENT
+from tests.spec.noted import FINDINGS, http, steps, tools
 from tests.spec.specs import accepted, spec
 from workflows.spec.errors import Note
 from workflows.spec.notes import CODES, MOST_OF_A_CODE

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from workflows.spec import patterns, rules, spans
+from workflows.spec import patterns, rules
 from workflows.spec.errors import Path, clipped
 from workflows.spec.expression_rules import texts
 from workflows.spec.notes import Finding, Subject, finding
@@ -43,35 +43,6 @@ def _dotted(extract: str) -> str:
     if any("." in key or "\\" in key for key in keys):
         return "; a key with a dot in it cannot be written, so leave extract out and read it in an expression"
     return f'; write "{clipped(".".join(keys))}"'
-
-
-_MESSAGES: Final = {
-    "slack_post_message": ("channel", "text"),
-    "gmail_send": ("to", "subject", "body"),
-    "component": ("with",),
-}
-
-
-def unread_references(subject: Subject) -> Iterator[Finding]:
-    """In a message `${NAME}` is a text like any other: only its credential is read (engine semantics 14.1, 15.3)."""
-    for path, tool in rules.tools(subject.tree):
-        for key in _MESSAGES.get(tool["action"], ()):
-            for at, text in texts(tool.get(key), (*path, key)):
-                name = _unread(text)
-                if name is not None:
-                    way = f'a var (version "1.1") with the default ${{{name}}} can bring it'
-                    what = f"${{{name}}} is sent as these characters, for nothing reads it here; {way}"
-                    yield finding("reference_not_read", at, what)
-
-
-def _unread(text: str) -> str | None:
-    """The first name that looks like a reference to the environment, outside of expressions."""
-    if "${" in text:
-        for part in spans.parse(text):
-            for found in patterns.ENV_REFERENCE.finditer(part) if isinstance(part, str) else ():
-                if not found["escaped"]:
-                    return clipped(found["name"])
-    return None
 
 
 def escaped_credentials(subject: Subject) -> Iterator[Finding]:
@@ -160,7 +131,7 @@ def _most_confident(step: dict[str, Any]) -> float | None:
     return min(bounds, default=None)
 
 
-# The model, and vars ------------------------------------------------------------------------------------------
+# The model --------------------------------------------------------------------------------------------------
 
 
 def base_urls(subject: Subject) -> Iterator[Finding]:
@@ -183,18 +154,3 @@ def base_urls(subject: Subject) -> Iterator[Finding]:
             f'"{clipped(url)}" is not an http or https address, so no call can be made; write '
             f"http://{clipped(url) if '//' not in url else 'localhost:11434'}",
         )
-
-
-def defaults(subject: Subject) -> Iterator[Finding]:
-    """Text around a reference is an ordinary literal (format 4.1)."""
-    for name, declaration in subject.tree.get("vars", {}).items():
-        default = declaration.get("default")
-        if not isinstance(default, str) or patterns.ENV_PLACEHOLDER.fullmatch(default):
-            continue
-        if any(not found["escaped"] for found in patterns.ENV_REFERENCE.finditer(default)):
-            yield finding(
-                "default_not_expanded",
-                ("vars", name, "default"),
-                "only a default that is exactly ${NAME} is read from the environment; this one is used as the text "
-                "that it is",
-            )

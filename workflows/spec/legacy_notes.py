@@ -13,6 +13,7 @@ from workflows.spec.expression_rules import texts
 from workflows.spec.model import Json
 from workflows.spec.notes import Finding, Subject, finding
 from workflows.spec.patterns import CONDITION_10
+from workflows.spec.text_notes import TEMPLATES
 
 _ROOTS: Final = ("trigger", "vars")
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9_.]+)\s*", re.ASCII)
@@ -184,15 +185,7 @@ def _templated(subject: Subject) -> Iterator[tuple[Path, str, int]]:
                     yield place, text, len(steps)
 
 
-_FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "http_request": ("url", "headers", "query", "body"),
-    "slack_post_message": ("channel", "text"),
-    "gmail_send": ("to", "subject", "body"),
-    "component": ("with",),
-}
-
-
 def _templated_parts(tool: Mapping[str, Any]) -> Iterator[tuple[str, Json]]:
-    for key in _FIELDS[tool["action"]]:
+    for key in TEMPLATES[tool["action"]]:
         if key in tool:
             yield key, tool[key]

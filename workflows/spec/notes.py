@@ -39,6 +39,7 @@ CODES: Final[tuple[str, ...]] = (
     "legacy_confidence_unreadable",
     "legacy_reference_unresolved",
     "legacy_expression_ignored",
+    "placeholder_is_text",
     "extract_not_dotted",
     "guardrail_without_action",
     "guardrail_without_gate",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workflows.spec import agent_shapes, block_notes, legacy_notes, naming_notes, notes, rules
+from workflows.spec import agent_shapes, block_notes, legacy_notes, naming_notes, notes, rules, text_notes
 from workflows.spec.expression_rules import ExpressionRules
 from workflows.spec.model import Json
 from workflows.spec.shapes import Faults, Shape
@@ -36,9 +36,9 @@ _NOTES: tuple[notes.Maker, ...] = (
     naming_notes.branches_of_no_form,
     block_notes.extracts,
     block_notes.escaped_credentials,
-    block_notes.unread_references,
     block_notes.guardrails,
     block_notes.base_urls,
+    text_notes.unread_references,
 )
 _NOTES_OF_1_0: tuple[notes.Maker, ...] = (
     notes.legacy_conditions,
@@ -62,7 +62,7 @@ VERSIONS: dict[str, Version] = {
         shape=_SHAPE,
         rules=_RULES,
         expressions=ExpressionRules(),
-        notes=(*_NOTES, block_notes.defaults),
+        notes=(*_NOTES, text_notes.placeholders, text_notes.defaults),
     ),
 }
 #: Known by name, so that the refusal can say so.
