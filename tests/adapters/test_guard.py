@@ -119,9 +119,9 @@ def test_a_name_that_does_not_exist_is_no_answer() -> None:
     assert caught.value.before
 
 
-def get(policy: Wire, url: str) -> wire.Answer:
+def get(policy: Wire, url: str, cap: int = MIB) -> wire.Answer:
     until = time.monotonic() + 30
-    return policy.exchange("GET", wire.address(url), headers=[], body=None, until=until, cap=MIB)
+    return policy.exchange("GET", wire.address(url), headers=[], body=None, until=until, cap=cap)
 
 
 def test_refusals_and_failures_use_up_no_connection() -> None:
