@@ -18,7 +18,7 @@ from workflows.spec.text_notes import TEMPLATES
 _ROOTS: Final = ("trigger", "vars")
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9_.]+)\s*", re.ASCII)
 _DOUBLE: Final = re.compile(r"\{\{\s*([A-Za-z0-9_.]+)\s*\}\}")
-_SINGLE: Final = re.compile(r"(?<![{$])\{((?:trigger|vars)\.[A-Za-z0-9_.]+)\}(?!\})")
+_SINGLE: Final = re.compile(r"\{(?<![{$]\{)((?:trigger|vars)\.[A-Za-z0-9_.]+)\}(?!\})")
 _COMBINATOR: Final = re.compile(
     r"""(?:\s(?:and|or)\s|&&|\|\|)\s*(?:not\s|!)?\s*\(*\s*
         (?:[A-Za-z0-9_]+\.[A-Za-z0-9_]+\s*(?:$|[)=!<>])|[^\s]+\s*(?:==|!=|>=|<=|>|<))""",

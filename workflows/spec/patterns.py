@@ -19,7 +19,8 @@ RESPONSE_PATH = re.compile(
     r"""(?:\.[A-Za-z0-9_$-]++|\["(?:[^"\\]|\\.)*+"\]|\[[0-9]++\])*+""",
     re.DOTALL,
 )
-LEGACY_PLACEHOLDER = re.compile(r"(?<![{$])\{[A-Za-z0-9_.]+\}(?!\})")
+# It begins with the brace, not with what must not stand before it: so most of a text is skipped at once.
+LEGACY_PLACEHOLDER = re.compile(r"\{(?<![{$]\{)[A-Za-z0-9_.]+\}(?!\})")
 #: Section 7 of the engine semantics. The operator is taken whole: `a.b >=` is no comparison of `a.b` with the text `=`.
 CONDITION_10 = re.compile(r"([A-Za-z0-9_]+)\.([A-Za-z0-9_]+)\s*(?>(==|!=|>=|<=|>|<))\s*([^\n\r\u2028\u2029]+)")
 EXECUTE_TOOL = re.compile(r"execute_tool\(([A-Za-z0-9_]+)\)")
