@@ -107,15 +107,15 @@ def test_a_reference_is_read_once_and_data_never(tools: FakeTools, written: str,
 def test_an_unset_or_empty_variable_is_named_and_nothing_is_sent(tools: FakeTools, field: str, name: str) -> None:
     reference = f"${{{name}}}"
     tool: dict[str, Any] = {"method": "POST", "url": tools.url + "/x"}
-    tool |= {
+    fields: dict[str, dict[str, Any]] = {
         "url": {"url": f"{tools.url}/x?k={reference}"},
         "headers": {"headers": {"X-A": reference}},
         "query": {"query": {"k": reference}},
         "json": {"body": {"json": {"deep": [reference]}}},
         "form": {"body": {"form": {"k": reference}}},
         "raw": {"body": {"raw": reference}},
-    }[field]
-    state = run(tools, tool)
+    }
+    state = run(tools, tool | fields[field])
     assert state["status"] == "failed"
     assert name in state["error"]
     assert tools.requests == []
