@@ -28,8 +28,8 @@ _ODD_TEXTS = (
     "action", "acme/x@1.2.3-", "\x7f",
 )  # fmt: skip
 _ODD_VALUES: tuple[Any, ...] = (
-    None, True, False, 0, -1, 1, 2**53, -(2**63), 10**300, 0.5, -0.0, 1e308, float("inf"), float("nan"), [], {}, [[]],
-    [{}], {"": {}}, ["a", 1, None], {"type": "object"}, {"json": {}, "form": {}},
+    None, True, False, 0, -1, 1, 2**53, -(2**63), 10**300, 10**400, 0.5, -0.0, 1e308, float("inf"), float("nan"), [],
+    {}, [[]], [{}], {"": {}}, ["a", 1, None], {"type": "object"}, {"json": {}, "form": {}},
     {"type": "array", "items": {"type": "x"}},
 )  # fmt: skip
 _ODD_LINES = (

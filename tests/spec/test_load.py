@@ -198,3 +198,15 @@ def test_any_value_in_any_place_ends_in_a_spec_or_in_errors(value: str) -> None:
         assert (loaded.spec is None) == bool(loaded.errors), line
 
     assert len(places) > 10
+
+
+@pytest.mark.parametrize("number", [".inf", "-.INF", ".nan", "1e999", "9" * 400, "-" + "9" * 400])
+@pytest.mark.parametrize(
+    "where",
+    ["body: {json: {rows: [#]}}", "failure_when: [{path: a, equals: #}]", "pace: {rps: #}", "retry: {max: #}"],
+)
+def test_what_no_reader_holds_as_a_number_is_refused_wherever_a_number_may_stand(where: str, number: str) -> None:
+    error = only_error(http(f"      {where.replace('#', number)}\n"))
+
+    assert "number" in error.message
+    assert error.line == 12

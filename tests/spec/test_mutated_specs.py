@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.counts import count
 from tests.databases import PROVE
 
@@ -27,6 +29,7 @@ def told(*arguments: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in child.stdout.splitlines()]
 
 
+@pytest.mark.timeout(900)
 def test_mutated_specs_are_answered_at_once_and_to_the_point() -> None:
     mutants = count(500, 10_000)
     for first in range(0, mutants, CHUNK):
@@ -46,6 +49,7 @@ WORST = (
 )
 
 
+@pytest.mark.timeout(900)
 def test_the_largest_files_cost_no_more_than_their_size_explains() -> None:
     *bad, last = told("largest", *(() if PROVE else WORST))
 

@@ -82,6 +82,23 @@ def test_json_reads_the_same_with_its_escapes() -> None:
     assert place(text, ("b",)) == (1, text.index("[") + 1)
 
 
+def test_an_escaped_pair_is_one_character_between_double_quotes_and_text_elsewhere() -> None:
+    text = (
+        'a: "\\ud83d\\ude00!"\nb: \'\\ud83d\\ude00\'\nc: \\ud83d\\ude00 # \\ud83d\\ude00\nd: {"\\uD83D\\uDE00x": [1]}\n'
+    )
+
+    assert tree(text) == {"a": "😀!", "b": "\\ud83d\\ude00", "c": "\\ud83d\\ude00", "d": {"😀x": [1]}}
+    assert place(text, ("d", "😀x", 0)) == (4, 23)
+    assert tree('"\\\\\\ud83d\\ude00"') == "\\😀"
+    assert "Unicode" in refusal('a: "\\\\ud83d\\ude00"')[2]
+
+
+def test_a_text_of_every_private_character_is_read_as_it_is() -> None:
+    private = "".join(map(chr, range(0xE000, 0xF900)))
+
+    assert tree(f'a: "{private}\u2028\\ud83d\\ude00"') == {"a": f"{private}\u2028😀"}
+
+
 @pytest.mark.parametrize("data", [b"\xef\xbb\xbfa: 1\nb: 2\n", b"a: 1\r\nb: 2\r\n", "a: 1\nb: 2\n".encode("utf-16")])
 def test_a_byte_order_mark_and_windows_line_ends_are_fine(data: bytes) -> None:
     assert tree(data) == {"a": 1, "b": 2}

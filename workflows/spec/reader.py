@@ -147,7 +147,7 @@ class _Composer:
 
     def _scalar(self, event: Any) -> _Node:
         self._counted(event)
-        value: Json = self._restore(event.value)
+        value: Json = self._restore(event.value, event.style == '"')
         if "\0" in value:
             raise _fault("the text holds a NUL character, which cannot be stored", event)
         try:

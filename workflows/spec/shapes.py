@@ -202,7 +202,7 @@ class Anything:
         elif isinstance(value, list):
             for at, item in enumerate(value):
                 self(item, (*path, at), faults)
-        elif isinstance(value, float) and not math.isfinite(value):
+        elif isinstance(value, (int, float)) and not isinstance(value, bool) and not is_number(value):
             faults.hard(path, f"{_name(path)} must be a number that JSON knows, not infinity or not-a-number")
         return value
 

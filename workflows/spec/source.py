@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 #: Of a spec file, and of a spec whose aliases are written out.
 MAX_BYTES = 4 * 1024 * 1024
@@ -15,7 +16,8 @@ _TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
 _MOST_DIRECTIVES = 20
 #: Line breaks in YAML 1.1 and to the parser, ordinary characters in YAML 1.2.
 _NO_LONGER_BREAKS = "\x85\u2028\u2029"
-_ESCAPED_PAIR = re.compile(r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
+#: As JSON writes a character beyond the basic plane; the parser refuses such halves. Not behind a backslash of its own.
+_ESCAPED_PAIR = re.compile(r"(?<!\\)((?:\\\\)*+)\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 
 
 class Unreadable(Exception):
@@ -33,9 +35,13 @@ class Source:
     """`text` is for the parser, character by character where the author's is; `restore` undoes its stand-ins."""
 
     text: str
-    _stand_ins: dict[int, str | None] = field(default_factory=dict)
+    _stand_ins: dict[int, str] = field(default_factory=dict)
+    _pair: re.Pattern[str] | None = None
 
-    def restore(self, value: str) -> str:
+    def restore(self, value: str, escapes: bool) -> str:
+        """A scalar as it was written; `escapes` says whether `\\u` means anything in it, as between double quotes."""
+        if self._pair is not None:
+            value = self._pair.sub(_joined if escapes else r"\\u\1\\u\2", value)
         return value.translate(self._stand_ins) if self._stand_ins else value
 
 
@@ -69,19 +75,26 @@ def _decoded(data: str | bytes) -> str:
 
 
 def _with_stand_ins(text: str) -> Source:
-    stand_ins: dict[int, str | None] = {}
-    unused = (code for code in range(0xE000, 0xF8FF) if chr(code) not in text)
-    for char in _NO_LONGER_BREAKS:
-        if char in text:
-            stand_in = next(unused)
-            text = text.replace(char, chr(stand_in))
-            stand_ins[stand_in] = char
-    if "\\u" in text and _ESCAPED_PAIR.search(text) and _is_json(text):
-        # JSON writes characters beyond the basic plane as two escapes, which the parser refuses. Filler keeps columns.
-        filler = next(unused)
-        stand_ins[filler] = None
-        text = _ESCAPED_PAIR.sub(lambda pair: _joined(pair) + chr(filler) * 11, text)
-    return Source(text=text, _stand_ins=stand_ins)
+    breaks = [char for char in _NO_LONGER_BREAKS if char in text]
+    has_pairs = "\\u" in text and _ESCAPED_PAIR.search(text) is not None
+    if not breaks and not has_pairs:
+        return Source(text=text)
+    unused = _characters_not_in(text)
+    stand_ins = {next(unused): char for char in breaks}
+    text = text.translate({ord(char): chr(code) for code, char in stand_ins.items()})
+    pair = None
+    if has_pairs:
+        # As long as what it stands for, so that columns stay.
+        start, middle = chr(next(unused)), chr(next(unused))
+        text = _ESCAPED_PAIR.sub(rf"\1{start}u\2{middle}u\3", text)
+        pair = re.compile(f"{start}u(....){middle}u(....)")
+    return Source(text=text, _stand_ins=stand_ins, _pair=pair)
+
+
+def _characters_not_in(text: str) -> Iterator[int]:
+    """Codes that may stand for others. No text of the allowed size holds them all."""
+    used = set(text)
+    return (code for code in chain(range(0xE000, 0xF900), range(0x10000, 0x110000)) if chr(code) not in used)
 
 
 def _is_plain(text: str) -> bool:
@@ -91,14 +104,6 @@ def _is_plain(text: str) -> bool:
 
 def _joined(pair: re.Match[str]) -> str:
     return chr(0x10000 + (int(pair[1], 16) - 0xD800) * 0x400 + int(pair[2], 16) - 0xDC00)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
