@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from tests.adapters.expressions_shapes import ANYTHING, LISTS, MAPPINGS, NUMBERS, SHAPES, TEXTS, TRUTHS
 
@@ -24,6 +24,9 @@ DOCUMENT: Final[dict[str, Any]] = {
 }  # fmt: skip
 
 
+Choice = TypeVar("Choice")
+
+
 class Source:
     """Makes one expression after the other from a seed."""
 
@@ -36,7 +39,7 @@ class Source:
         self._depth = 0
         return self._pick([self.number, self.text, self.truth, self.list, self.mapping, self.any, self.whole])()
 
-    def _pick(self, choices: Any) -> Any:
+    def _pick(self, choices: list[Choice]) -> Choice:
         return self._random.choice(choices)
 
     def _fill(self, templates: str) -> str:

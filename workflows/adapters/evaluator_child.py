@@ -1,7 +1,8 @@
 """The evaluator's child process: evaluates expressions and searches patterns, one request at a time, for one parent.
 
 It reads one JSON object a line on stdin. To each it answers on stdout: `+` when the request was read, `.` as each
-source or pair is begun, then one JSON object and a newline. It holds no secret, opens nothing, and ends with its stdin.
+source or pair is begun, then one JSON object and a newline. It holds no secret, opens nothing but the figures of its
+own size, and ends with its stdin.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ from workflows.spec import expressions, jsonata_parser
 PATTERN_SECONDS: Final = 1.0
 EXPRESSION_SECONDS: Final = 10.0
 MEMORY: Final = 512 * 1024 * 1024
-#: A child that ever held more is not used again, so that every evaluation finds as much memory as any other.
-GROWN: Final = 192 * 1024 * 1024
+#: A child that holds so much more than at its start is not used again: every evaluation finds as much as any other.
+GROWN: Final = 64 * 1024 * 1024
 #: 400 nested calls need about 4,000 frames.
 FRAMES: Final = 5_000
-#: Characters of sources whose trees are kept; a tree takes some hundred bytes a character.
-KEPT: Final = 60_000
+#: Characters of sources whose trees are kept; a tree takes a kilobyte a character.
+KEPT: Final = 20_000
 #: Steps that stand for the start of an evaluation.
 _BEGINNING: Final = 50
 Begin = Callable[[], None]
@@ -106,8 +107,20 @@ def _answer(line: bytes, begin: Begin) -> bytes:
 
 
 def _has_grown() -> bool:
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit > GROWN
+    """Whether this process holds much more of its memory limit than when it began."""
+    return _address_space() > _begun_with + GROWN
+
+
+def _address_space() -> int:
+    """Bytes, as the limit counts them; 0 where the system does not say. (The peak of getrusage is the parent's too.)"""
+    try:
+        with open("/proc/self/statm", "rb", buffering=0) as figures:
+            return int(figures.read(64).split()[0]) * resource.getpagesize()
+    except OSError:
+        return 0
+
+
+_begun_with: Final = _address_space()
 
 
 def _perform(line: bytes, begin: Begin) -> dict[str, Any]:

@@ -17,7 +17,16 @@ from jsonata.utils import Utils
 
 from workflows.adapters import jsonata_values as values
 from workflows.adapters.jsonata_lists import Lists
-from workflows.adapters.jsonata_steps import DEPTH, ITEMS, TEXT, Problem, meter, out_of_steps, refuse_long_list
+from workflows.adapters.jsonata_steps import (
+    DEPTH,
+    FUNCTION,
+    ITEMS,
+    TEXT,
+    Problem,
+    meter,
+    out_of_steps,
+    refuse_long_list,
+)
 from workflows.spec import jsonata_parser
 
 _REASON_LIMIT: Final = 300
@@ -74,6 +83,11 @@ class Guarded(Lists):
             self.environment = saved
         self._depth -= 1
         return _finished(result, expr)
+
+    def evaluate_lambda(self, expr: Any, input: Any, environment: Any) -> Any:
+        """A function."""
+        meter.charge(FUNCTION)
+        return super().evaluate_lambda(expr, input, environment)
 
     # Operators ---------------------------------------------------------------------------------------------
 

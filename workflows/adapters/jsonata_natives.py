@@ -33,7 +33,7 @@ _TIMESTAMP: Final = re.compile(
 _WEIGHTS: Final = {
     **dict.fromkeys(("count", "exists", "lookup", "type", "boolean", "not", "append", "keys", "merge", "spread"), 0),
     **dict.fromkeys(("sum", "max", "min", "average", "join"), 8),
-    **dict.fromkeys(("trim", "split", "encodeUrl", "encodeUrlComponent"), 12),
+    **dict.fromkeys(("trim", "split", "encodeUrl", "encodeUrlComponent"), 4),
 }
 #: These read a picture or a date a character at a time.
 _PICTURES: Final = frozenset({"formatNumber", "formatInteger", "parseInteger", "fromMillis", "toMillis"})
@@ -109,7 +109,7 @@ def _call(native: Any, _input: Any, args: Sequence[Any]) -> Any:
     if native.function_name in _PICTURES:
         meter.charge(_PICTURE + sum(len(argument) for argument in args if isinstance(argument, str)))
     result = Functions._call(native.method, native.nargs, args)
-    meter.value(result)
+    meter.value(result, weight=4 if native.function_name == "split" else 1)
     return result
 
 
@@ -268,7 +268,7 @@ def _replace(text: Any, pattern: Any, replacement: Any, limit: Any) -> Any:
     if limit is not None and limit < 0:
         raise JException("D3011", -1)
     most = -1 if limit is None else int(-(-limit // 1))
-    meter.text(text, weight=8)
+    meter.text(text, weight=2)
     found = text.count(pattern)
     by = _text(replacement, "replace")
     refuse_long_text(len(text) + (found if most < 0 else min(found, most)) * (len(by) - len(pattern)))
