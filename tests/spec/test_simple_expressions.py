@@ -19,7 +19,30 @@ TOKENS = (
     "]", "{", "}", " ", "\n", "\t", "\xa0", "/*", "*/", "/* a */",
 )  # fmt: skip
 OPERANDS = [token for token in TOKENS if token[0].isalnum() or token[0] in "_$'\""]
-OPERATORS = ("=", "!=", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "&", " and ", " or ", " in ", "\nand\t")
+OPERANDS += ["a[0]", "a.b[-1].c", "a[x > 1 and $count(y) = 2][0].z", "a[b[0]]", "a['x]'].b", "a[x.y = ']'].b", "a[]"]
+OPERANDS += ["$sum(a[x > 1].b)", "vars.x[y]", "a[$now()]", "a[$]", "a[1..2]", "-a", "-1", "a [0]", "a[ 0 ]", "true[0]"]
+OPERATORS = (
+    " ? ",
+    " : ",
+    "?",
+    ":",
+    "=",
+    "!=",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "&",
+    " and ",
+    " or ",
+    " in ",
+    "\nand\t",
+)
 
 
 def expression(pick: random.Random) -> str:
@@ -52,6 +75,8 @@ def test_it_never_differs_from_the_parser() -> None:
         (" input ", (("input",),)),
         ("$count(trigger.items) > 3", (("trigger", "items"),)),
         ("a = a", (("a",),)),
+        ("$sum(items[price > 10].qty) > 3 ? a.b : 'none'", (("items", "qty"), ("a", "b"))),
+        ("rows[-1].id", (("rows", "id"),)),
         ("'a.b' & \"c\"", ()),
     ],
 )  # fmt: skip
@@ -59,7 +84,9 @@ def test_what_specs_mostly_hold_is_simple(source: str, paths: tuple[tuple[str, .
     assert paths_of(source) == paths
 
 
-@pytest.mark.parametrize("source", ["$now() > a", "a[b > 1]", "`a b`", "a ? b : c", "a = 'it\\'s'", "a.b.", "", "$f"])
+@pytest.mark.parametrize(
+    "source", ["$now() > a", "a[$now()]", "a[b[0]]", "`a b`", "a ?: c", "a ? b", "a = 'it\\'s'", "a.b.", "", "$f"]
+)
 def test_it_says_nothing_of_others(source: str) -> None:
     assert paths_of(source) is None
 
@@ -68,3 +95,7 @@ def test_a_long_chain_takes_time_in_proportion_to_its_length() -> None:
     assert paths_of("a" + "+a" * 1_999) == (("a",),)
     assert paths_of("a" + "+a" * 1_999 + "!") is None
     assert paths_of("$f(" + "a," * 1_990 + ")") is None
+    assert paths_of("a[b" + "+b" * 1_990 + "].c") == (("a", "c"),)
+    assert paths_of("a[b" + "+b" * 1_990 + "[0]].c") is None
+    assert paths_of("a[0]" * 999) is None
+    assert paths_of("a?b:" * 999) is None
