@@ -76,3 +76,9 @@ def test_every_code_has_a_finding_here_and_a_row_on_the_page() -> None:
 
     assert {code for code, *_ in FINDINGS} | {"default_not_expanded"} == set(CODES)
     assert tuple(rows) == CODES
+
+
+def test_a_password_in_an_address_is_not_repeated() -> None:
+    found = notes(spec("  model: {provider: ollama, name: m, base_url: 'someone:hunter2@localhost:11434'}\n"))
+
+    assert "hunter2" not in found["base_url_not_http"][0].message

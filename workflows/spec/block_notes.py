@@ -151,6 +151,5 @@ def base_urls(subject: Subject) -> Iterator[Finding]:
         yield finding(
             "base_url_not_http",
             at,
-            f'"{clipped(url)}" is not an http or https address, so no call can be made; write '
-            f"http://{clipped(url) if '//' not in url else 'localhost:11434'}",
+            "this is not an http or https address, so no call can be made; write one such as http://localhost:11434",
         )
