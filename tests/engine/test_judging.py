@@ -102,14 +102,14 @@ def test_json_is_utf_8_whatever_the_server_says_unless_it_cannot_be(body: bytes)
     assert outcome == ToolOutput(value="grün")
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"{", b"NaN"])
+@pytest.mark.parametrize("body", [b"", b"<html>", b"{", b"NaN", b"1" * 5000])
 def test_a_body_that_is_no_json_names_tool_and_url_and_is_not_retried(body: bytes) -> None:
     failed = failure(body)
     assert failed.retryable is False
     assert "mode: text" in failed.error
 
 
-@pytest.mark.parametrize("body", [b'{"a": "\\u0000"}', b'["\\ud800"]', b"1e400", b"1" * 5000, b"[" * 5000])
+@pytest.mark.parametrize("body", [b'{"a": "\\u0000"}', b'["\\ud800"]', b"1e400", b"[" * 5000])
 def test_json_that_cannot_be_kept_is_told_apart_from_what_is_none(body: bytes) -> None:
     error = failure(body).error
     assert "cannot be kept" in error

@@ -205,7 +205,7 @@ def loads(text: str, *, spare: int = 0) -> Json:
     except NotJson:
         raise
     except ValueError as error:  # Python's limit of digits
-        raise NotJson("", "a whole number has too many digits") from error
+        raise NotJson("", "not JSON: a whole number has too many digits") from error
     if text.count("[") + text.count("{") > MAX_NESTING or _SUSPECT.search(text):
         check(value, spare=spare)
     return value

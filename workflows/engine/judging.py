@@ -123,8 +123,9 @@ def _unreadable(call: HttpCall, text: str, problem: str) -> ToolFailed:
     if text.strip() and not problem.startswith(_NOT_JSON):
         return failed(call, f"was answered with JSON that cannot be kept: {problem}.", failure="http")
     why = f"is not JSON ({problem.removeprefix(_NOT_JSON)})" if text.strip() else "is empty"
-    advice = "A tool whose answers are not JSON needs `response: {mode: text}`."
-    return failed(call, f"was answered with a body that {why}. {advice}", failure="http")
+    # Only an HTTP tool can be told to expect another thing.
+    advice = "" if call.service else " A tool whose answers are not JSON needs `response: {mode: text}`."
+    return failed(call, f"was answered with a body that {why}.{advice}", failure="http")
 
 
 # Failure rules -----------------------------------------------------------------------------------------------
