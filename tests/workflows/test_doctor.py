@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from pytest_django import Settings
 
+from tests.conformance import cases
 from tests.spec.noted import RAILS, condition, http, steps, tools
 from tests.spec.specs import accepted, spec
+from tests.spec.test_spec_cases import CASES as SPEC_CASES
+from workflows.adapters.fixtures import Mode
 from workflows.doctor import addresses, checks
 from workflows.doctor.findings import Check, Patient
+from workflows.spec.load import load
 from workflows.spec.model import HttpTool
+from workflows.spec.notes import CODES
 
 MODEL = "  model: {provider: ollama, name: m}\n"
 CLOUD = "  model: {provider: openai, name: m, api_key: '${MODEL_KEY}'}\n"
@@ -256,3 +263,23 @@ def test_a_spec_of_many_steps_and_tools_is_examined_in_time_that_grows_with_it()
     started = time.process_time()
     assert len(found(one, "pass", "environment")) == 3000
     assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize("mode", ["live", "replay"])
+def test_every_valid_case_is_examined_without_telling_a_value(mode: Mode, tmp_path: Path) -> None:
+    texts = [case["yaml"] for case in SPEC_CASES if case["valid"]]
+    texts += [case["spec"] for case in cases.CASES if isinstance(case.get("spec"), str)]
+    examined = 0
+    for text in texts:
+        loaded = load(text)
+        if loaded.spec is not None:
+            environ = dict.fromkeys(re.findall(r"\$\{(\w+)\}", text), "s3cret value")
+            one = Patient(spec=loaded.spec, notes=loaded.notes, environ=environ, mode=mode, fixtures=tmp_path)
+            told = [*checks.examine(one), *checks.examine(replace(one, environ={}))]
+            assert "s3cret" not in repr(told)
+            examined += 1
+    assert examined > 200
+
+
+def test_the_doctor_knows_the_codes_of_notes() -> None:
+    assert {*checks.FATAL, *checks.HARMLESS, *checks._AREAS} <= set(CODES)
