@@ -21,6 +21,7 @@ from workflows.models import Run, Status
 from workflows.runs import newest
 
 DOWN = {"DATABASE_URL": "postgres://nobody:canary-password@127.0.0.1:1/none"}
+once = pytest.mark.only("sqlite")  # these reach no database of the tests, so one run says all
 KEY = "00000000-0000-4000-8000-000000000000"
 
 
@@ -32,6 +33,7 @@ def bare() -> Iterator[Processes]:
     processes.end()
 
 
+@once
 def test_a_run_needs_no_database_and_makes_none(bare: Processes, tmp_path: Path) -> None:
     told = bare.run("run_spec", spec_at(tmp_path), "--input", "x", "--json", text="y\nyes\n")
     assert told.returncode == 0, told.stderr
@@ -55,6 +57,7 @@ def test_a_run_needs_no_database_and_makes_none(bare: Processes, tmp_path: Path)
     ],
     ids=" ".join,
 )
+@once
 def test_a_database_that_is_down_is_one_clear_line(bare: Processes, words: list[str], tmp_path: Path) -> None:
     spec = spec_at(tmp_path)
     told = bare.run(*(spec if word == "SPEC" else word for word in words))
@@ -66,6 +69,7 @@ def test_a_database_that_is_down_is_one_clear_line(bare: Processes, words: list[
     assert "canary-password" not in told.stderr
 
 
+@once
 def test_a_database_without_tables_says_how_to_make_them(bare: Processes, tmp_path: Path) -> None:
     env = {"DATABASE_URL": f"sqlite:///{tmp_path}/empty.db"}
     for words in (["approvals", "list", "--as", "lim"], ["sweep"], ["audit", "verify"]):
@@ -91,6 +95,7 @@ def test_a_pause_stored_by_one_process_is_decided_by_others(manage: Processes, p
     assert newest(Run.objects.order_by("id")[0]).status == Status.COMPLETED
 
 
+@once
 def test_ctrl_c_at_the_prompt_ends_with_130_and_one_line(bare: Processes, tmp_path: Path) -> None:
     process = bare.start("run_spec", spec_at(tmp_path), "--input", "x", stdin=subprocess.PIPE)
     assert process.stdout is not None
@@ -102,6 +107,7 @@ def test_ctrl_c_at_the_prompt_ends_with_130_and_one_line(bare: Processes, tmp_pa
     assert process.stderr.read().split() == ["Interrupted."]
 
 
+@once
 def test_ctrl_c_reaches_the_children_too_and_nobody_complains(tmp_path: Path) -> None:
     """As a terminal sends it: to the whole process group, while a model is being asked."""
     with FakeModels({"draft": {"hang": 60, "text": "late"}}) as models:
@@ -128,6 +134,7 @@ def test_ctrl_c_reaches_the_children_too_and_nobody_complains(tmp_path: Path) ->
     assert err.split() == ["Interrupted."]
 
 
+@once
 def test_at_a_terminal_json_shows_the_steps_on_stderr(tmp_path: Path) -> None:
     master, terminal = pty.openpty()
     command = [sys.executable, str(ROOT / "manage.py"), "run_spec", spec_at(tmp_path), "--input", "x"]
@@ -151,6 +158,7 @@ def test_at_a_terminal_json_shows_the_steps_on_stderr(tmp_path: Path) -> None:
     assert "first running..." in seen
 
 
+@once
 def test_a_terminal_without_the_characters_gets_escapes(bare: Processes, tmp_path: Path) -> None:
     env = {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     text = HEAD + '  workflow: [{ step: "zahlen für 茶", type: approval, message: "茶 für 3 €?" }]\n'
