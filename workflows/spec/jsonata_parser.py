@@ -50,7 +50,7 @@ def parse(source: str) -> Node:
         raise SyntaxFault("it is nested too deep") from error
     except Exception as error:
         # The library leaks other errors (TypeError, AttributeError, ValueError) on some malformed texts.
-        raise SyntaxFault("it cannot be parsed") from error
+        raise SyntaxFault("it cannot be parsed", _own_parser().lexer.position) from error
 
 
 def _parse_at_any_depth(source: str) -> Node:
