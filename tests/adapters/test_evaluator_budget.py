@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
+import regress
 
 from tests.counts import count
 from workflows.adapters.evaluator import Evaluator
-from workflows.engine.effects import Evaluate, Evaluated, ExpressionFailed
+from workflows.engine.effects import Evaluate, Evaluated, ExpressionFailed, Matched, MatchPatterns
 
 #: Counts down in nine steps a turn, by calls in tail position.
 COUNTDOWN = "($f := function($n){{$n = 0 ? 'done' : $f($n - 1)}}; $f({turns}))"
@@ -76,6 +78,19 @@ def test_a_busy_machine_fails_nothing_and_lets_nothing_pass(evaluator: Evaluator
         for _ in range(count(2, 20)):
             assert ask(evaluator, SIXTY_PERCENT) == Evaluated(values=("done",))
             assert ask(evaluator, OVER) == failed
+
+
+def test_a_slow_pattern_passes_on_a_busy_machine_too(evaluator: Evaluator) -> None:
+    """A pattern's second is the processor's: nothing can be counted in it, but waiting for others costs it nothing."""
+    length, took = 16, 0.0
+    while took < 0.15:
+        length += 1
+        before = time.process_time()
+        assert regress.Regex("^(a+)+$").find("a" * length + "!") is None
+        took = time.process_time() - before
+    with a_busy_machine():
+        for _ in range(count(2, 20)):
+            assert evaluator.match(MatchPatterns(pairs=(("^(a+)+$", "a" * length + "!"),))) == Matched(found=(False,))
 
 
 def test_a_batch_runs_out_at_the_same_source_every_time(evaluator: Evaluator) -> None:
