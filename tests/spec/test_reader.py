@@ -108,6 +108,25 @@ def test_characters_that_only_old_yaml_breaks_lines_at_are_ordinary() -> None:
     assert tree('a: "x\u2028y\x85z" # to the end\u2028b: 1\nc: 2') == {"a": "x\u2028y\x85z", "c": 2}
 
 
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("a: 1\n\t\nb: 2\n", {"a": 1, "b": 2}),
+        ("a: 1\n  \t  \nb: 2\n\t", {"a": 1, "b": 2}),
+        ("a:\n  - x\n \t# why\n  - y\r\n\t\r\n", {"a": ["x", "y"]}),
+        ("\t# first\na: x\n\t\n  y\n", {"a": "x\ny"}),
+        ("a: |\n  x\n  \t\n  y\n\t\nb: 2\n", {"a": "x\n\t\ny\n", "b": 2}),
+    ],
+)
+def test_a_tab_on_a_line_without_content_is_no_indentation(text: str, meant: Any) -> None:
+    assert tree(text) == meant
+
+
+def test_tabs_are_mended_on_a_few_lines_only() -> None:
+    assert tree("a: 1\n" + "\t\n" * 15) == {"a": 1}
+    assert "tab" in refusal("".join(f"k{n}: 1\n\t\n" for n in range(100)))[2]
+
+
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "---\n...\n"])
 def test_a_file_without_content_holds_nothing(text: str) -> None:
     document = read(text)

@@ -6,8 +6,9 @@ equal keys and lets aliases multiply without end.
 
 from __future__ import annotations
 
+import re
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import yaml
@@ -23,6 +24,9 @@ MAX_VALUES = 300_000
 #: How often an alias may stand for something that holds aliases itself, multiplied out.
 MAX_MULTIPLIED = 100
 _MOST_KEY_TEXT = 1024
+#: Lines in which a tab is mended; each costs another reading.
+_MOST_MENDED = 20
+_EMPTY_LINE = re.compile(r"[ \t]*(?:#.*)?")
 
 
 class Places:
@@ -101,6 +105,18 @@ class _Open(_Node):
 def read(data: str | bytes) -> Document | None:
     """The document, or None when the file holds none. Raises Unreadable."""
     text = source(data)
+    for _ in range(min(_MOST_MENDED, MAX_BYTES // (len(text.text) + 1))):
+        try:
+            return _composed(text)
+        except Unreadable as fault:
+            mended = _without_harmless_tabs(text, fault)
+            if mended is None:
+                raise
+            text = mended
+    return _composed(text)
+
+
+def _composed(text: Source) -> Document | None:
     try:
         return _Composer(text).document()
     except yaml.MarkedYAMLError as error:
@@ -112,6 +128,25 @@ def read(data: str | bytes) -> Document | None:
         raise Unreadable(f"{error.context}: {reason}" if error.context else reason, line, column) from error
     except yaml.YAMLError as error:
         raise Unreadable(str(error)) from error
+
+
+def _without_harmless_tabs(text: Source, fault: Unreadable) -> Source | None:
+    """The text with blanks for the tabs of the line that the parser refused, if nothing but a comment stands in it.
+
+    YAML 1.2 allows tabs there, the parser does not. Where a tab would mean something, it would not have stopped.
+    """
+    mark = getattr(fault.__cause__, "problem_mark", None)
+    if mark is None or "\t" not in text.text[mark.index : mark.index + 1]:
+        return None
+    start, end = mark.index, mark.index
+    while start and text.text[start - 1] not in "\r\n":
+        start -= 1
+    while end < len(text.text) and text.text[end] not in "\r\n":
+        end += 1
+    line = text.text[start:end]
+    if not _EMPTY_LINE.fullmatch(line):
+        return None
+    return replace(text, text=text.text[:start] + line.replace("\t", " ") + text.text[end:])
 
 
 class _Composer:
