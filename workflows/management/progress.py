@@ -53,11 +53,14 @@ class Progress:
             self._total()
 
     def wait(self, seconds: float, slot: str) -> None:
-        """Tell the person that the step's next attempt, or its turn at a host, is so far away."""
+        """Tell the person that the step's next attempt, or its turn at a host, is so far away.
+
+        `slot` is only a mark of the host, which says nothing to a person.
+        """
         if seconds < SHOWN_SECONDS:
             return
         self.stop()
-        why = f"for its turn at {one_line(slot)}" if slot else "before the next attempt"
+        why = "for its turn (pace)" if slot else "before the next attempt"
         self._write(f"{one_line(self._step)} waits {duration(seconds)} {why}\n")
         self._count()
 

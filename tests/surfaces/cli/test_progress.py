@@ -72,6 +72,15 @@ def test_a_wait_before_the_next_attempt_is_told(tmp_path: Path) -> None:
     assert "get it running...\nget it waits 0.1 s before the next attempt\nget it completed in " in told.out
 
 
+def test_a_wait_for_a_slot_is_told_in_words(tmp_path: Path) -> None:
+    paced = FETCHING.replace('URL/slow" }', 'URL/slow", pace: { rps: 2 }, retry: { max: 1, base_ms: 1 } }')
+    with FakeTools({"GET /slow": [{"status": 503}, {"json": {}}]}) as tools:
+        words = ["run_spec", spec_at(tmp_path, paced.replace("URL", tools.url)), "--input", "x", "--approve-all"]
+        told = command(*words)
+    assert told.code == 0, told.err
+    assert re.search(r"running\.\.\.\nget it waits 0\.\d s for its turn \(pace\)\nget it completed in ", told.out)
+
+
 def test_a_rejected_step_says_so(tmp_path: Path) -> None:
     text = HEAD + "  workflow: [{ step: go, type: approval }]\n"
     told = command("run_spec", spec_at(tmp_path, text), "--input", "x", text="n: no\n")
