@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from base64 import b64decode, b64encode
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ import pytest
 from tests.adapters.recordings import Desk, post, request
 from tests.fakes_tools import FakeTools
 from workflows.engine.effects import HttpCall, ToolOutput
+from workflows.engine.redact import MARK, redact
 
 SECRET = 'hum "ming/bird+é'
 
@@ -91,3 +93,15 @@ def test_a_long_answer_full_of_escapes_is_recorded_in_seconds(desk: Desk, tools:
     desk.record(call)
     assert time.process_time() - before < 20
     assert desk.replay(call) == ToolOutput(value=said)
+
+
+def test_a_short_secret_that_occurs_everywhere_does_not_fill_the_memory() -> None:
+    times = 100_000
+    tracemalloc.start()
+    try:
+        hidden = redact("1" * times, ["1"])
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert hidden == MARK * times
+    assert most < 60 * times, "the answer, and a little for each piece of it"
