@@ -6,7 +6,6 @@ question, one deadline over all of it, no retry that nobody sees, and nothing th
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from statestore import conf
 from workflows.adapters import model_formats, wire
-from workflows.adapters.wire import MIB, Answer, NoAnswer, Wire
+from workflows.adapters.wire import MIB, Answer, NoAnswer
 from workflows.engine import jsontext
 from workflows.engine.effects import AskModel, ModelFailed, ModelGate, ModelMalformed, ModelObject, ModelText
 from workflows.engine.redact import redact
@@ -151,7 +150,7 @@ class WireClient:
             where = self.provider.setting or "base_url in the spec's model block"
             return self._failed(f"{self.name} cannot be asked: {self.base} {problem}. Correct {where}.")
         try:
-            return _wire_for(self.allowed).exchange(
+            return wire.wire_for(self.allowed).exchange(
                 "POST",
                 url,
                 headers=[("Content-Type", "application/json"), *self.provider.format.credentials(self.key)],
@@ -230,8 +229,3 @@ def _words_of_error(said: Mapping[str, Any]) -> str:
     error = said.get("error")
     text = error.get("message") if isinstance(error, dict) else error
     return text if isinstance(text, str) else ""
-
-
-@functools.lru_cache(maxsize=16)
-def _wire_for(allowed: tuple[str, ...]) -> Wire:
-    return Wire(allowed)

@@ -5,7 +5,6 @@ Exactly one attempt; retries and pacing are the driver's, judging the answer is 
 
 from __future__ import annotations
 
-import functools
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -15,7 +14,7 @@ import httpx2
 
 from statestore import conf
 from workflows.adapters import wire
-from workflows.adapters.wire import MIB, Answer, Wire
+from workflows.adapters.wire import MIB, Answer
 from workflows.engine import judging
 from workflows.engine.effects import HttpCall, ToolFailed
 from workflows.engine.redact import MARK, redact
@@ -48,7 +47,7 @@ class Sender:
         """Limits that are not given are the settings KAMPONG_TOOL_TIMEOUT and KAMPONG_PRIVATE_ADDRESSES."""
         allowed = conf.value("KAMPONG_PRIVATE_ADDRESSES") if private_addresses is None else private_addresses
         self._timeout: float = conf.value("KAMPONG_TOOL_TIMEOUT") if timeout is None else timeout
-        self._wire = _wire_for(tuple(allowed))
+        self._wire = wire.wire_for(tuple(allowed))
 
     def answer(self, call: HttpCall, *, deadline_check: Callable[[], None]) -> Answer | ToolFailed:
         """The whole answer, or why there is none."""
@@ -68,7 +67,7 @@ class Sender:
 
     def _follow(self, call: HttpCall, until: float, deadline_check: Callable[[], None]) -> Answer | ToolFailed:
         url, headers, body = wire.address(_placed(call)), call.headers, call.body
-        exchange = (self._wire if call.service is None else _wire_for(("*",))).exchange
+        exchange = (self._wire if call.service is None else wire.wire_for(("*",))).exchange
         for hop in range(REDIRECTS + 1):
             answer = exchange(
                 call.method, url, headers=headers, body=body, until=until, cap=SIZE_LIMIT, before_send=deadline_check
@@ -99,12 +98,6 @@ def _veiled(call: HttpCall, text: str) -> str:
         for host in (url.host, url.raw_host.decode("ascii")):
             text = text.replace(host, MARK)
     return redact(text, {secret.lower() for secret in call.secrets})
-
-
-@functools.lru_cache(maxsize=16)
-def _wire_for(allowed: tuple[str, ...]) -> Wire:
-    """One pool of connections for each policy: a connection was checked under the policy that made it."""
-    return Wire(allowed)
 
 
 def _placed(call: HttpCall) -> str:

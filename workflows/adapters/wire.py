@@ -7,6 +7,7 @@ Each exchange has a connection of its own; their number is limited within a proc
 from __future__ import annotations
 
 import base64
+import functools
 import logging
 import os
 import re
@@ -161,6 +162,12 @@ class Wire:
         return pool
 
 
+@functools.lru_cache(maxsize=16)
+def wire_for(allowed: tuple[str, ...]) -> Wire:
+    """This process's wire for one policy: its TLS context takes longer to make than many a call."""
+    return Wire(allowed)
+
+
 def _wire_headers(
     url: httpx2.URL, headers: Iterable[tuple[str, str]], method: str, body: bytes | None
 ) -> list[tuple[bytes, bytes]]:
@@ -259,4 +266,15 @@ def _phrase(status: int) -> str:
     return str(httpx2.codes.get_reason_phrase(status))
 
 
-__all__ = ["MIB", "AddressRefused", "Answer", "NoAnswer", "TooLong", "Unreadable", "Unsendable", "Wire", "address"]
+__all__ = [
+    "MIB",
+    "AddressRefused",
+    "Answer",
+    "NoAnswer",
+    "TooLong",
+    "Unreadable",
+    "Unsendable",
+    "Wire",
+    "address",
+    "wire_for",
+]

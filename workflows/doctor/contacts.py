@@ -29,7 +29,7 @@ from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components, jsontext
 from workflows.errors import ModelUnavailable
 from workflows.spec.errors import listed
-from workflows.spec.model import ComponentTool, GmailTool, HttpTool, SlackTool, Tool
+from workflows.spec.model import ComponentTool, GmailTool, HttpTool, SlackTool, Tool, reference_name
 
 SECONDS: Final = 10.0
 #: More would keep a person waiting for longer than the answer is worth.
@@ -193,7 +193,7 @@ def _ask(method: str, url: str, headers: list[tuple[str, str]]) -> wire.Answer:
     until = time.monotonic() + SECONDS
     body = b"" if method == "POST" else None
     try:
-        return wire.Wire(("*",)).exchange(
+        return wire.wire_for(("*",)).exchange(
             method, wire.address(url), headers=headers, body=body, until=until, cap=wire.MIB
         )
     except (wire.Unsendable, wire.AddressRefused, wire.NoAnswer) as problem:
@@ -227,7 +227,7 @@ def _service(tool: Tool) -> str | None:
 def _slack_token(tool: Tool) -> str | None:
     """The variable of a tool that posts to Slack."""
     if isinstance(tool, SlackTool):
-        return tool.token[2:-1]
+        return reference_name(tool.token)
     if isinstance(tool, ComponentTool) and _service(tool) == "slack":
-        return tool.secrets["token"][2:-1]
+        return reference_name(tool.secrets["token"])
     return None
