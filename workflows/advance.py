@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import traceback
 from dataclasses import replace
 
@@ -30,11 +29,10 @@ from workflows.models import Run, Status
 from workflows.pacing import DatabasePacer
 from workflows.recording import LIVE, Recording
 from workflows.spec.model import Spec
+from workflows.spec.patterns import ENV_PLACEHOLDER
 from workflows.world import World
 
 logger = logging.getLogger("kampong.driver")
-
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def claim(workspace: str, run_uuid: str) -> Run | None:
@@ -109,7 +107,7 @@ def _drive(run: Run, journal: RunJournal, secrets: list[str]) -> None:
 
 
 def _referred_to(spec: Spec) -> list[str]:
-    names = set(_REFERENCE.findall(spec.model_dump_json()))
+    names = set(ENV_PLACEHOLDER.findall(spec.model_dump_json()))
     return [content for name in names if (content := os.environ.get(name))]
 
 

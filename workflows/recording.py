@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +14,7 @@ from workflows.adapters.recorded_tools import RecordingSource, ReplayingSource
 from workflows.adapters.sending import Sender
 from workflows.errors import FixturesUnusable
 from workflows.spec.model import Spec
-
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+from workflows.spec.patterns import ENV_PLACEHOLDER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +67,7 @@ def secrets_of(spec: Spec, environ: Mapping[str, str]) -> frozenset[str]:
     All of them are hidden in every fixture: what one service answers, the next one is sent.
     """
     block = spec.agent.model
-    names = {name for tool in spec.agent.tools for name in _REFERENCE.findall(tool.model_dump_json())}
+    names = {name for tool in spec.agent.tools for name in ENV_PLACEHOLDER.findall(tool.model_dump_json())}
     if block is not None and block.api_key_name is not None:
         names.add(block.api_key_name)
     return frozenset(text for name in names if (text := environ.get(name)))

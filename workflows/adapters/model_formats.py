@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
-from workflows.engine import jsontext, prompts
+from workflows.engine import jsontext, prompts, schema
 from workflows.engine.effects import AskModel, ModelGate, ModelMalformed, ModelObject, ModelText
 from workflows.engine.values import NOTHING, Json, MaybeJson
 
@@ -207,10 +207,10 @@ def _gate(value: Json) -> ModelGate | ModelMalformed:
     """A gate's answer. A confidence that is none is refused: taken as certainty, it would pass every threshold."""
     if not isinstance(value, dict) or "result" not in value:
         return _malformed("must be an object with result and confidence", value)
-    confidence = value.get("confidence")
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not 0 <= confidence <= 1:
-        return ModelMalformed(problems=("output.confidence: must be a number from 0 to 1",), raw=value)
-    return ModelGate(result=value["result"], confidence=confidence)
+    problem = schema.gate_problem(value)
+    if problem is not None:
+        return ModelMalformed(problems=(problem,), raw=value)
+    return ModelGate(result=value["result"], confidence=value["confidence"])
 
 
 def _malformed(problem: str, raw: MaybeJson) -> ModelMalformed:

@@ -18,6 +18,7 @@ from workflows.adapters.redacting import Redactor
 from workflows.engine import jsontext
 from workflows.engine.effects import AskModel, ModelFailed, ModelGate, ModelMalformed, ModelObject, ModelText
 from workflows.engine.values import NOTHING, Json, MaybeJson
+from workflows.spec.shapes import is_number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,5 +143,4 @@ def _replayed(kept: dict[str, Any]) -> ModelAnswer:
 
 
 def _is_confidence(value: Json) -> bool:
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value is None or (number and 0 <= value <= 1)
+    return value is None or (is_number(value) and 0 <= value <= 1)

@@ -11,9 +11,9 @@ from typing import Any
 from workflows.engine import jsontext
 from workflows.engine.values import Json
 from workflows.spec.model import Spec, VarDecl
+from workflows.spec.patterns import ENV_PLACEHOLDER
 from workflows.spec.shapes import is_number
 
-_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _INTEGER = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 #: How much of a text that did not parse a problem shows.
@@ -71,7 +71,7 @@ def resolve(spec: Spec, overrides: Mapping[str, Json], env: Mapping[str, str | N
 
 def _reference(decl: VarDecl) -> str | None:
     """NAME when the default is exactly `${NAME}`."""
-    found = _REFERENCE.fullmatch(decl.default) if decl.has_default and isinstance(decl.default, str) else None
+    found = ENV_PLACEHOLDER.fullmatch(decl.default) if decl.has_default and isinstance(decl.default, str) else None
     return found[1] if found else None
 
 
