@@ -14,7 +14,7 @@ from workflows.spec.errors import Note, SpecError
 from workflows.spec.load import load
 from workflows.spec.model import Spec
 from workflows.spec.reader import read
-from workflows.spec.source import Unreadable
+from workflows.spec.source import Unreadable, decoded
 
 SPEC_LIMIT = 4 * 1024 * 1024
 
@@ -173,7 +173,7 @@ def _check(path: Path, content: bytes, last_id: str | None) -> SpecFile | Broken
         path=path,
         agent_id=loaded.spec.agent.id,
         hash=loaded.hash,
-        text=content.decode("utf-8-sig"),
+        text=decoded(content),
         spec=loaded.spec,
         notes=loaded.notes,
     )

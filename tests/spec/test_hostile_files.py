@@ -31,10 +31,11 @@ CHAIN_OF_NESTING = "".join(f"a{n}: &a{n} {'[' * 150}{f'*a{n - 1}' if n else 'x'}
         pytest.param("a: " + "1" * 100_000, 1, id="a number of 100,000 digits"),
         pytest.param("".join(f"%TAG !a{n}! x\n" for n in range(100_000)) + "---\na: 1", 1, id="tag directives"),
         pytest.param("a: " + "x" * 5_000_000, 1, id="over 4 MiB"),
+        pytest.param(("a: " + "語" * 1_500_000).encode("utf-16"), 1, id="over 4 MiB when stored as UTF-8"),
         pytest.param("k" * 2_000_000 + ": x", 1, id="a key of two million characters"),
     ],
 )
-def test_it_is_refused_at_once(text: str, line: int) -> None:
+def test_it_is_refused_at_once(text: str | bytes, line: int) -> None:
     before = time.process_time()
 
     error = errors(text)[0]

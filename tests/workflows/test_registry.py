@@ -15,6 +15,7 @@ from workflows import specfiles
 from workflows.errors import AgentNotFound, SpecBroken
 from workflows.models import SpecVersion, Status
 from workflows.registry import Registry, SpecUnreadable, pinned, present_hash, read_spec, registry
+from workflows.spec.load import load
 
 
 @pytest.fixture
@@ -41,6 +42,17 @@ def test_it_serves_the_yaml_files_of_a_folder_sorted(tmp_path: Path, served: Reg
     (tmp_path / "folder.yaml").mkdir()
     assert [file.path.name for file in served.files()] == ["C.YAML", "a.yaml", "b.yml"]
     assert served.broken() == []
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be"])
+def test_a_file_is_kept_as_text_in_whatever_encoding_it_is_saved(
+    encoding: str, tmp_path: Path, served: Registry
+) -> None:
+    mark = "\ufeff" if encoding == "utf-16-be" else ""
+    (tmp_path / "clerk.yaml").write_bytes((mark + text(name="Größe 😀")).encode(encoding))
+    (file,) = served.files()
+    assert file.text == text(name="Größe 😀")
+    assert load(file.text).hash == file.hash
 
 
 def test_it_serves_what_the_setting_names(tmp_path: Path, settings: Settings) -> None:

@@ -47,7 +47,7 @@ class Source:
 
 def source(data: str | bytes) -> Source:
     """Decode, check the size and the characters, and hide from the parser what it would read by old rules."""
-    text = _decoded(data).removeprefix("\ufeff")
+    text = decoded(data)
     forbidden = None if _is_plain(text) else _FORBIDDEN.search(text)
     if forbidden:
         reason = f"the character U+{ord(forbidden[0]):04X} is not allowed in YAML; write it as an escape"
@@ -57,15 +57,17 @@ def source(data: str | bytes) -> Source:
     return _with_stand_ins(text)
 
 
-def _decoded(data: str | bytes) -> str:
+def decoded(data: str | bytes) -> str:
+    """The text of a file, which is UTF-8 or, by its byte order mark, UTF-16, without that mark. Raises Unreadable."""
     size = len(data) if isinstance(data, bytes) else len(data.encode("utf-8", "surrogatepass"))
     if size > MAX_BYTES:
         raise Unreadable(f"the file has {size} bytes; at most {MAX_BYTES} (4 MiB) are read")
     if isinstance(data, str):
-        return data
+        return data.removeprefix("\ufeff")
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     try:
-        return data.decode(encoding)
+        # Checked again as text: that is how it is stored, and UTF-8 may be longer than UTF-16.
+        return decoded(data.decode(encoding))
     except UnicodeDecodeError as error:
         before = data[: error.start].decode(encoding, "replace")
         raise Unreadable(
