@@ -11,6 +11,7 @@ from django_tasks_db.models import DBTaskResult
 from approvals.services import decide
 from statestore.clock import now
 from tests.conftest import Clock, People
+from tests.crash.conftest import Child, dies
 from tests.crash.waiting import asked, outcomes, told, waiting_spec
 from tests.fakes_tools import FakeTools
 from tests.workbench import acting, begin, to_pause, work
@@ -19,7 +20,7 @@ from workflows.advance import advance
 from workflows.models import Run, Status
 from workflows.recovery import recover
 from workflows.registry import SpecFile
-from workflows.runs import cancel_run, newest
+from workflows.runs import cancel_run, newest, retry_run
 from workflows.tasks import advance_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -76,6 +77,25 @@ def test_the_attempts_of_all_its_lives_are_counted_together(tmp_path: Path, tool
     assert run.error.endswith("Gave up after 3 attempts.")
     assert asked(tools) == 3
     assert told(run) == ["step_started", "failed"]
+
+
+def test_an_operator_s_retry_has_all_its_attempts_again(
+    tmp_path: Path, tools: FakeTools, clock: Clock, people: People, child: Child
+) -> None:
+    run = released(waiting_spec(tmp_path, tools, wait=120, busy=9))
+    clock.advance(121)
+    dies(child("advance", str(run.uuid), faults="run.attempt_open=kill", PLACE="place"))
+    clock.advance(61)
+    assert recover().interrupted == 1
+    assert outcomes(run) == ["503", "open"]
+    again = retry_run(run, actor=acting(people.operator), reason="looked it up: repeating does no harm")
+    assert again.not_before is None
+    for _ in range(3):
+        work()
+        clock.advance(121)
+    again.refresh_from_db()
+    assert again.error.endswith("Gave up after 3 attempts.")
+    assert (asked(tools), outcomes(again), outcomes(run)) == (4, ["503"] * 3, ["503", "open"])
 
 
 def test_cancelled_while_it_is_queued_it_calls_nothing_more(
