@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import time
 import tracemalloc
 from base64 import b64decode, b64encode
@@ -10,10 +11,13 @@ from typing import Any, cast
 
 import pytest
 
+from tests.adapters.raw_server import RawServer, ok
 from tests.adapters.recordings import Desk, post, request
 from tests.fakes_tools import FakeTools
 from workflows.engine.effects import HttpCall, ToolOutput
+from workflows.engine.httpcall import RenderedRequest, build
 from workflows.engine.redact import MARK, redact
+from workflows.engine.references import author
 
 SECRET = 'hum "ming/bird+é'
 
@@ -93,6 +97,24 @@ def test_a_long_answer_full_of_escapes_is_recorded_in_seconds(desk: Desk, tools:
     desk.record(call)
     assert time.process_time() - before < 20
     assert desk.replay(call) == ToolOutput(value=said)
+
+
+def test_a_password_in_the_address_is_hidden_as_it_is_sent(desk: Desk) -> None:
+    def echo(connection: socket.socket, _: int) -> None:
+        sent = server.requests[-1].partition(b"Authorization: ")[2].partition(b"\r\n")[0]
+        connection.sendall(ok(b'{"sent": "' + sent + b'"}'))
+
+    with RawServer(echo) as server:
+        text = server.url.replace("http://", "http://clerk:${PASSWORD}@")
+        tool = RenderedRequest(
+            tool="t", method="GET", url=author(text), headers={}, query={}, body=None,
+            mode="json", extract=None, failure_when=(), retry=None, pace=None,
+        )  # fmt: skip
+        outcome = desk.record(build(tool, {"PASSWORD": "humming"}, approved=False))
+    packed = b64encode(b"clerk:humming").decode()
+    assert outcome == ToolOutput(value={"sent": f"Basic {packed}"})
+    assert desk.content()["body"] == {"sent": f"Basic {MARK}"}
+    assert packed not in bare(desk)
 
 
 def test_a_short_secret_that_occurs_everywhere_does_not_fill_the_memory() -> None:
