@@ -1,10 +1,12 @@
 #!/usr/bin/env python
 """Kampong's command line: `python manage.py help` lists the commands."""
 
+import json
 import os
 import sys
 from typing import Any
 
+REFUSED = 2
 WRONG_USE = 64
 
 
@@ -28,6 +30,15 @@ def execute(words: list[str]) -> None:
     utility.execute()
 
 
+def refuse(message: str) -> None:
+    """Nothing can start, whatever the command: one line, with `--json` an object as well."""
+    if "--json" in sys.argv:
+        answer = {"success": False, "code": "settings", "error": message}
+        sys.stdout.write(json.dumps(answer, ensure_ascii=False, separators=(",", ":")) + "\n")
+    sys.stderr.write(message + "\n")
+    sys.exit(REFUSED)
+
+
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
     try:
@@ -39,7 +50,7 @@ def main() -> None:
     except ImproperlyConfigured as error:
         if "--traceback" in sys.argv:
             raise
-        sys.exit(f"Settings: {error}")
+        refuse(f"Settings: {error}")
 
 
 if __name__ == "__main__":

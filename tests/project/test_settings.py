@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import subprocess
@@ -44,7 +45,7 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
 @pytest.mark.parametrize("command", ["check", "no_such_command"])
 def test_a_setting_that_cannot_work_ends_in_one_sentence(name: str, text: str, said: str, command: str) -> None:
     finished = manage(command, **{name: text})
-    assert finished.returncode == 1
+    assert finished.returncode == 2
     assert finished.stdout == ""
     assert name in finished.stderr
     assert said in finished.stderr
@@ -52,9 +53,17 @@ def test_a_setting_that_cannot_work_ends_in_one_sentence(name: str, text: str, s
     assert "hidden" not in finished.stderr
 
 
+def test_with_json_such_a_setting_is_one_object_too() -> None:
+    finished = manage("check_spec", "--json", "spec.yaml", KAMPONG_TOOL_TIMEOUT="soon")
+    answer = json.loads(finished.stdout)
+    assert (finished.returncode, answer["success"], answer["code"]) == (2, False, "settings")
+    assert answer["error"] == finished.stderr.strip()
+    assert "KAMPONG_TOOL_TIMEOUT" in answer["error"]
+
+
 def test_testing_and_production_exclude_each_other() -> None:
     finished = manage("check", KAMPONG_TESTING="1", KAMPONG_PRODUCTION="1", SECRET_KEY="x" * 50)
-    assert finished.returncode == 1
+    assert finished.returncode == 2
     assert "KAMPONG_TESTING and KAMPONG_PRODUCTION exclude each other" in finished.stderr
     assert "Traceback" not in finished.stderr
 
