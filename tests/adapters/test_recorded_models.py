@@ -146,6 +146,7 @@ def test_a_broken_recording_fails_the_step_and_is_named(content: str, booth: Boo
     failed = booth.replay(question())
     assert isinstance(failed, ModelFailed)
     assert f'step "draft" cannot be replayed: the fixture {booth.files()[0]} is broken' in failed.error
+    assert failed.error.endswith(". Record it again.")
 
 
 def test_an_answer_that_cannot_be_kept_fails_the_step(booth: Booth, models: FakeModels) -> None:

@@ -247,6 +247,7 @@ def test_a_broken_fixture_fails_the_call_and_is_named(content: str, desk: Desk, 
     failed = desk.replay(call)
     assert isinstance(failed, ToolFailed)
     assert f'Tool "look up": GET {call.url} cannot be replayed: the fixture {desk.files()[0]} is broken' in failed.error
+    assert failed.error.endswith(". Record it again.")
     assert not failed.retryable
 
 

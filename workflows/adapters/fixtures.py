@@ -79,9 +79,9 @@ class Fixtures:
         except OSError as problem:
             raise Unusable(f"the fixture {path} cannot be read: {problem.strerror}") from problem
         except ValueError as problem:
-            raise Unusable(f"the fixture {path} is broken: {problem}") from problem
+            raise Unusable(f"the fixture {path} is broken: {problem}. Record it again") from problem
         if text is not None and not isinstance(content, dict):
-            raise Unusable(f"the fixture {path} is broken: it holds no JSON object")
+            raise Unusable(f"the fixture {path} is broken: it holds no JSON object. Record it again")
         return content
 
     def write(self, name: str, content: Mapping[str, Json]) -> None:
