@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import time
 from typing import Any
@@ -117,6 +118,18 @@ def test_an_unreachable_local_model_says_how_to_start_it(base: str) -> None:
     model = {"provider": "ollama", "name": "m", "base_url": base}
     error = failed(client_for(spec_with(model), {}, timeout_ms=3000))
     for fact in (base, "ollama serve", "no cloud provider"):
+        assert fact in error
+
+
+def test_a_local_model_that_takes_no_connection_in_time_is_named_with_the_limit() -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full, contextlib.ExitStack() as waiting:
+        for _ in range(8):  # more than it lets wait, so that one more gets no answer
+            caller = waiting.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(full.getsockname())
+        base = f"http://127.0.0.1:{full.getsockname()[1]}"
+        error = failed(client_for(spec_with({"provider": "ollama", "name": "m", "base_url": base}), {}, timeout_ms=300))
+    for fact in (base, "300 ms", "ollama serve"):
         assert fact in error
 
 

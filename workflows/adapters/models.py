@@ -176,8 +176,9 @@ class WireClient:
 
     def _no_answer(self, problem: NoAnswer) -> str:
         if self.name == "ollama" and (problem.before or not problem.timed_out):
+            why = f"no connection within the limit of {self.timeout_ms} ms" if problem.timed_out else str(problem)
             return (
-                f"Ollama cannot be reached at {self.base} ({problem}). Start it with `ollama serve`, or set base_url "
+                f"Ollama cannot be reached at {self.base} ({why}). Start it with `ollama serve`, or set base_url "
                 "in the spec's model block. It is a local model: no cloud provider is tried in its place."
             )
         if problem.timed_out:
