@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -80,6 +81,12 @@ def test_wrong_use_exits_64_and_says_on_stderr_what_is_wrong(words: list[str], t
     assert told.code == 64
     assert told.out == ""
     assert told.err.strip()
+
+
+def test_an_input_that_is_not_utf_8_is_named_as_that(tmp_path: Path) -> None:
+    told = command("run_spec", spec_at(tmp_path), "--input", os.fsdecode(b"caf\xe9"))
+    assert told.code == 64
+    assert told.err.startswith("--input: the text is not UTF-8")
 
 
 def test_wrong_use_is_text_on_stderr_even_with_json(tmp_path: Path) -> None:

@@ -238,7 +238,9 @@ def _check_usage(options: dict[str, Any]) -> None:
             try:
                 jsontext.check(text)
             except jsontext.NotJson as error:
-                raise UsageError(f"--{option}: {error.reason}") from error
+                # Halves of surrogate pairs are how Python holds what the shell gave and is not UTF-8.
+                reason = error.reason if "\0" in text else "the text is not UTF-8; convert it, for example with iconv"
+                raise UsageError(f"--{option}: {reason}") from error
 
 
 def _recording(options: dict[str, Any]) -> Recording:
