@@ -51,13 +51,6 @@ def test_another_version_is_refused_with_the_ones_there_are(version: str) -> Non
     assert '"1.1"' in error.message
 
 
-def test_version_1_2_is_said_to_be_not_supported_yet_and_nothing_else_is_judged() -> None:
-    error = only_error('version: "1.2"\nagent: {surprise: true}\n')
-
-    assert error.path == ("version",)
-    assert all(words in error.message for words in ("not supported yet", '"1.0"', '"1.1"'))
-
-
 def test_a_hard_fault_stops_the_rules_of_its_block_and_of_the_whole() -> None:
     text = spec(
         "  model: {provider: acme, name: m}\n"

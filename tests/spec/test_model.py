@@ -10,6 +10,7 @@ import pytest
 
 from tests.spec.specs import accepted, spec
 from workflows.spec import model
+from workflows.spec.trigger_model import WebhookTrigger
 
 FULL = spec(
     """\
@@ -61,7 +62,7 @@ def test_blocks_are_typed_and_whole_numbers_are_integers(agent: model.Agent) -> 
     assert (agent.model.api_key_name, agent.model.timeout_ms) == ("OPENAI_KEY", 30_000)
     assert type(agent.model.timeout_ms) is int
     assert agent.approval_notifier.token_name == "SLACK"
-    assert agent.trigger == model.Trigger()
+    assert agent.trigger == WebhookTrigger()
     assert agent.knowledge_base == (model.KnowledgeSource(type="url", source="https://example.net"),)
 
 

@@ -7,7 +7,16 @@ from typing import assert_never
 from workflows.engine import asking, condition10, evaluating, gates, references, tools
 from workflows.engine.values import Json
 from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk
-from workflows.spec.model import ActionStep, ApprovalStep, ConditionStep, Step, ToolStep
+from workflows.spec.model import (
+    ActionStep,
+    ApprovalStep,
+    CloseStep,
+    ConditionStep,
+    OnceStep,
+    OpenStep,
+    Step,
+    ToolStep,
+)
 from workflows.spec.patterns import ASK_A_PERSON, EXECUTE_TOOL
 
 
@@ -22,6 +31,8 @@ def perform(walk: Walk, place: Place, step: Step) -> Advance[Done]:
             return Done(output=(yield from tools.run_tool(walk, place, step.tool)))
         case ApprovalStep():
             return (yield from _approval(walk, place, step))
+        case OnceStep() | OpenStep() | CloseStep():
+            raise StepFailed(f'Step "{place.step}": this version of Kampong does not perform steps on the store yet.')
         case _:
             assert_never(step)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from workflows.spec import model
+from workflows.spec import model, policy_build
 from workflows.spec.model import Json
+from workflows.spec.policy_shapes import policy_of
 
 _Tree = dict[str, Any]
 
@@ -24,20 +25,25 @@ def _var(declaration: _Tree) -> model.VarDecl:
 
 
 def _agent(tree: _Tree) -> model.Agent:
+    defaults = tree.get("approvals", {})
     return model.Agent(
         **{key: tree[key] for key in ("id", "name", "role", "goal")},
         model=_optional(tree, "model", model.ModelBlock),
-        tools=tuple(_tool(tool) for tool in tree.get("tools", [])),
+        tools=tuple(_tool(tool, defaults) for tool in tree.get("tools", [])),
         guardrails=_optional(tree, "guardrails", model.Guardrails),
         knowledge_base=tuple(model.KnowledgeSource(**source) for source in tree.get("knowledge_base", [])),
-        trigger=_optional(tree, "trigger", model.Trigger),
+        trigger=policy_build.trigger(tree["trigger"]) if "trigger" in tree else None,
         approval_notifier=_optional(tree, "approval_notifier", model.ApprovalNotifier),
-        workflow=tuple(_step(step) for step in tree["workflow"]),
+        policy=policy_build.policy({}, defaults),
+        workflow=tuple(_step(step, defaults) for step in tree["workflow"]),
     )
 
 
-def _tool(tree: _Tree) -> model.Tool:
-    fields = {key: value for key, value in tree.items() if key != "action"}
+def _tool(tree: _Tree, defaults: _Tree) -> model.Tool:
+    fields = {key: value for key, value in tree.items() if key not in ("action", "approval")}
+    fields["policy"] = policy_build.policy(defaults, tree.get("approval", {}))
+    if "approval" in tree:
+        fields["requires_approval"] = True
     match tree["action"]:
         case "http_request":
             return _http(fields)
@@ -72,17 +78,24 @@ def _failure_rule(**rule: Json) -> model.FailureRule:
     return model.FailureRule(condition=condition, **rule)
 
 
-def _step(tree: _Tree) -> model.Step:
-    fields = {key: value for key, value in tree.items() if key != "type"}
+def _step(tree: _Tree, defaults: _Tree) -> model.Step:
+    own = policy_of(tree)
+    fields = {key: value for key, value in tree.items() if key != "type" and key not in own}
     if "action" in fields:
         return model.ActionStep(**{**fields, "inputs": tuple(fields.get("inputs", ()))})
     match tree["type"]:
         case "condition":
-            return model.ConditionStep(**_renamed(fields, "if", "else"))
+            return model.ConditionStep(**_renamed(fields, "if", "else"), policy=policy_build.policy(defaults, own))
         case "tool":
             return model.ToolStep(**fields)
+        case "approval":
+            return model.ApprovalStep(**fields, policy=policy_build.policy(defaults, own))
+        case "once":
+            return model.OnceStep(**policy_build.in_seconds(fields, "ttl"))
+        case "open":
+            return model.OpenStep(**policy_build.in_seconds(fields, "ttl"))
         case _:
-            return model.ApprovalStep(**fields)
+            return model.CloseStep(**fields)
 
 
 def _optional(tree: _Tree, key: str, make: Callable[..., Any]) -> Any:

@@ -16,11 +16,15 @@ from workflows.spec.shapes import Faults
 
 @dataclass(frozen=True, kw_only=True)
 class Names:
-    """What the root of an expression holds: `roots` without the steps, the steps, and the declared vars."""
+    """What the root of an expression holds: `roots` without the steps, the steps, and the declared vars.
+
+    With `anything` it is a value whose names nobody knows, and only what is read of `vars` is checked.
+    """
 
     roots: tuple[str, ...]
     steps: Mapping[str, None]
     vars: Mapping[str, None]
+    anything: bool = False
 
     _judged: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
@@ -38,6 +42,8 @@ class Names:
         doubtful = [path for path in read if path[0] not in self._open]
         for path in dict.fromkeys(path[:2] if path[0] == "vars" else path[:1] for path in doubtful):
             if path[0] != "vars":
+                if self.anything:
+                    continue
                 yield f'nothing provides "{clipped(path[0])}"; there are {self._known}'
             elif len(path) > 1 and path[1] not in self.vars:
                 declared = f"declared are {listed(self.vars)}" if self.vars else 'there is no "vars" block'
@@ -72,23 +78,35 @@ class ExpressionRules:
             if step["step"] in self.reserved:
                 faults.soft((*path, "step"), f'"{step["step"]}" is reserved; a step may not be called that')
             if "if" in step:
-                for problem in names.problems(step["if"]):
-                    where = f'the condition of step "{clipped(step["step"])}": '
-                    faults.soft((*path, "if"), where + problem)
-            _check_texts(step, path, names, faults)
+                where = f'the condition of step "{clipped(step["step"])}": '
+                check(step["if"], where, (*path, "if"), names, faults)
+            check_texts(step, path, names, faults)
         for path, tool in rules.tools(tree):
-            _check_texts(tool, path, names, faults)
+            check_texts(tool, path, self.for_tool(tree, tool["name"], names), faults)
+        self.more(tree, names, faults)
+
+    def for_tool(self, tree: dict[str, Json], name: str, names: Names) -> Names:
+        """What the templates of this tool see."""
+        return names
+
+    def more(self, tree: dict[str, Json], names: Names, faults: Faults) -> None:
+        """Expressions that stand in other places."""
 
 
-def _check_texts(value: Json, path: Path, names: Names, faults: Faults) -> None:
+def check_texts(value: Json, path: Path, names: Names, faults: Faults) -> None:
     """All spans of all texts in a tree, in order, the `if` of a step before its other texts."""
     for at, text in texts(value, path):
         if "{{" not in text:
             continue
         for span in spans.spans(text):
-            for problem in names.problems(span.source):
-                line = f" on line {span.line} of the text" if span.line > 1 else ""
-                faults.soft(at, f"{{{{{clipped(span.source)}}}}}{line}: {problem}")
+            line = f" on line {span.line} of the text" if span.line > 1 else ""
+            check(span.source, f"{{{{{clipped(span.source)}}}}}{line}: ", at, names, faults)
+
+
+def check(source: str, where: str, path: Path, names: Names, faults: Faults) -> None:
+    """One expression; `where` begins its messages."""
+    for problem in names.problems(source):
+        faults.soft(path, where + problem)
 
 
 def texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:

@@ -12,7 +12,7 @@ from workflows.spec.notes import Subject, gather
 from workflows.spec.reader import Document, read
 from workflows.spec.shapes import MOST_FAULTS, Faults, TooManyFaults, kind_of
 from workflows.spec.source import Unreadable
-from workflows.spec.versions import NOT_YET, VERSIONS, Version, version_problem
+from workflows.spec.versions import VERSIONS, Version, version_problem
 
 #: More errors than a reader could use; a last one counts the rest.
 MOST_ERRORS = 1000
@@ -49,8 +49,6 @@ def _check(document: Document) -> Loaded:
     problem = version_problem(tree.get("version"))
     if problem:
         faults.hard(("version",), problem)
-        if tree.get("version") in NOT_YET:
-            return _refused(document, faults)
     # A file of no known version is checked like the newest one, so that its author sees everything at once.
     version = VERSIONS["1.1"] if problem else VERSIONS[tree["version"]]
     try:

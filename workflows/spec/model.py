@@ -6,19 +6,13 @@ else. Fields whose key is a Python word end in `_`. Times are milliseconds.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict
-
-Number: TypeAlias = int | float
-#: None, bool, int, float, str, list or dict of these.
-Json: TypeAlias = Any
-
-
-class Part(BaseModel):
-    """What all parts of a spec share: immutable, strict about types, no unknown fields."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+from workflows.spec.model_base import Json as Json
+from workflows.spec.model_base import Number as Number
+from workflows.spec.model_base import Part as Part
+from workflows.spec.policy_model import Policy
+from workflows.spec.trigger_model import Trigger
 
 
 class VarDecl(Part):
@@ -54,10 +48,6 @@ class Guardrails(Part):
 class KnowledgeSource(Part):
     type: Literal["pdf", "url", "text"]
     source: str
-
-
-class Trigger(Part):
-    type: Literal["webhook"] = "webhook"
 
 
 class ApprovalNotifier(Part):
@@ -121,11 +111,12 @@ class Retry(Part):
 
 
 class ToolPart(Part):
-    """`requires_approval` is None when the file does not say."""
+    """`requires_approval` is None when the file does not say; `policy` holds for its approvals."""
 
     name: str
     requires_approval: bool | None = None
     extract: str | None = None
+    policy: Policy = Policy()
 
 
 class HttpTool(ToolPart):
@@ -188,10 +179,13 @@ class ActionStep(Part):
 
 
 class ConditionStep(Part):
+    """`policy` holds for a branch that asks a person."""
+
     step: str
     if_: str
     then: str
     else_: str
+    policy: Policy = Policy()
 
 
 class ToolStep(Part):
@@ -202,12 +196,41 @@ class ToolStep(Part):
 class ApprovalStep(Part):
     step: str
     message: str | None = None
+    policy: Policy = Policy()
 
 
-Step: TypeAlias = ActionStep | ConditionStep | ToolStep | ApprovalStep
+class OnceStep(Part):
+    """Claims a key for `ttl` seconds, or goes another way when it is taken (1.2)."""
+
+    step: str
+    key: str
+    ttl: int
+    on_repeat: Literal["stop", "continue"] = "stop"
+    release_on_failure: bool = True
+
+
+class OpenStep(Part):
+    """Records an incident unless one is open (1.2). `value` is any tree of templates."""
+
+    step: str
+    key: str
+    value: Json = None
+    ttl: int | None = None
+
+
+class CloseStep(Part):
+    """Takes the open incident away (1.2)."""
+
+    step: str
+    key: str
+
+
+Step: TypeAlias = ActionStep | ConditionStep | ToolStep | ApprovalStep | OnceStep | OpenStep | CloseStep
 
 
 class Agent(Part):
+    """`policy` holds where no nearer place says otherwise, so for the confidence guardrail."""
+
     id: str
     name: str
     role: str
@@ -218,6 +241,7 @@ class Agent(Part):
     knowledge_base: tuple[KnowledgeSource, ...] = ()
     trigger: Trigger | None = None
     approval_notifier: ApprovalNotifier | None = None
+    policy: Policy = Policy()
     workflow: tuple[Step, ...]
 
     def tool(self, name: str) -> Tool | None:

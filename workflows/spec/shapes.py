@@ -7,8 +7,9 @@ numbers as integers. What it returns for a value with hard faults is not to be u
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from operator import ge, gt, le
 from typing import Any, Protocol
 
@@ -18,6 +19,8 @@ from workflows.spec.model import Json
 MAX_WHOLE = 2**53 - 1
 #: Loading stops at so many.
 MOST_FAULTS = 10_000
+#: More unknown keys than an author would read.
+MOST_KEYS = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -270,7 +273,9 @@ class Record:
         if not self.closed:
             faults.dropped += [Dropped(path=(*path, key), known=tuple(self.keys)) for key in unknown]
         elif unknown:
-            faults.hard(path, f"unknown key {listed(unknown)}; the keys here are {listed(self.keys)}")
+            faults.hard(
+                path, f"unknown key {', '.join(_guessed(unknown, self.keys))}; the keys here are {listed(self.keys)}"
+            )
         cleaned = {}
         for key, shape in self.keys.items():
             if key in value:
@@ -281,6 +286,21 @@ class Record:
             for rule in self.rules:
                 rule(cleaned, path, faults)
         return {key: cleaned[key] for key in value if key in cleaned}
+
+
+def _guessed(unknown: list[str], known: Iterable[str]) -> Iterator[str]:
+    """Each unknown key with the nearest known one."""
+    for key in unknown[:MOST_KEYS]:
+        yield guess(key, known)
+    if len(unknown) > MOST_KEYS:
+        yield f"and {len(unknown) - MOST_KEYS} more"
+
+
+def guess(key: str, known: Iterable[str]) -> str:
+    """A key as a message names it, with the nearest known one if there is one."""
+    name = clipped(key)
+    near = get_close_matches(name, list(known), n=1, cutoff=0.7)
+    return f"{name} (did you mean {near[0]}?)" if near else name
 
 
 def _missing(shape: Shape, path: Path, faults: Faults) -> None:

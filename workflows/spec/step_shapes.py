@@ -33,20 +33,21 @@ class Literal:
         return value
 
 
-def _kind(name: str, type_: str | None, keys: dict[str, Shape], optional: dict[str, Shape]) -> Record:
+def kind(name: str, type_: str | None, keys: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Record:
+    """A kind of step: the `type` that names it, the keys it needs besides `step`, and those it may have."""
     own: dict[str, Shape] = {"step": texts.NON_EMPTY}
     if type_ is not None:
         own["type"] = Literal(word=type_)
     required = {**own, **keys}
-    return Record(name=name, keys={**required, **optional}, required=frozenset(required))
+    return Record(name=name, keys={**required, **(optional or {})}, required=frozenset(required))
 
 
-CONDITION = _kind(
-    "condition step", "condition", {"if": texts.NON_EMPTY, "then": texts.NON_EMPTY, "else": texts.NON_EMPTY}, {}
+CONDITION = kind(
+    "condition step", "condition", {"if": texts.NON_EMPTY, "then": texts.NON_EMPTY, "else": texts.NON_EMPTY}
 )
-TOOL = _kind("tool step", "tool", {"tool": texts.NON_EMPTY}, {})
-APPROVAL = _kind("approval step", "approval", {}, {"message": texts.PLAIN})
-ACTION = _kind(
+TOOL = kind("tool step", "tool", {"tool": texts.NON_EMPTY})
+APPROVAL = kind("approval step", "approval", {}, {"message": texts.PLAIN})
+ACTION = kind(
     "action step",
     None,
     {"action": texts.NON_EMPTY},

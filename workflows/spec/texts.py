@@ -38,9 +38,10 @@ def _is_component(value: str, path: Path, faults: Faults) -> None:
 
 def _is_response_path(value: str, path: Path, faults: Faults) -> None:
     if not patterns.RESPONSE_PATH.fullmatch(value):
+        name = f'"{path[-1]}"' if isinstance(path[-1], str) else f'"{clipped(value)}"'
         faults.soft(
             path,
-            f'"{path[-1]}" is not a path: it consists of keys (letters, digits, "_", "$", "-") joined by dots, '
+            f'{name} is not a path: it consists of keys (letters, digits, "_", "$", "-") joined by dots, '
             'of quoted keys such as ["a key"] and of indexes such as [0]',
         )
 

@@ -189,15 +189,20 @@ TOOLS: dict[str, Record] = {
 
 def tool(value: Json, path: Path, faults: Faults) -> Json:
     """A tool of the kind that its `action` names."""
+    return tool_of(TOOLS, value, path, faults)
+
+
+def tool_of(kinds: dict[str, Record], value: Json, path: Path, faults: Faults) -> Json:
+    """The same, where a version has kinds of its own."""
     if not isinstance(value, dict):
         wrong_type("a mapping", value, path, faults)
         return value
     action = value.get("action")
-    if not isinstance(action, str) or action not in TOOLS:
+    if not isinstance(action, str) or action not in kinds:
         found = "it is missing" if "action" not in value else "this is none of them"
-        faults.hard((*path, "action"), f'"action" must be {one_of(TOOLS)}; {found}')
+        faults.hard((*path, "action"), f'"action" must be {one_of(kinds)}; {found}')
         return value
-    return TOOLS[action](value, path, faults)
+    return kinds[action](value, path, faults)
 
 
 def config_is_not_secret(tool: dict[str, Any], path: Path, faults: Faults) -> None:

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from workflows.spec import agent_shapes, block_notes, legacy_notes, naming_notes, notes, rules, text_notes
+from workflows.spec import (
+    agent_shapes,
+    block_notes,
+    legacy_notes,
+    naming_notes,
+    notes,
+    policy_rules,
+    rules,
+    strict,
+    text_notes,
+)
 from workflows.spec.expression_rules import ExpressionRules
 from workflows.spec.model import Json
+from workflows.spec.policy_expressions import PolicyExpressions
 from workflows.spec.shapes import Faults, Shape
 from workflows.spec.step_shapes import STEPS
 from workflows.spec.tool_shapes import tool
@@ -64,9 +75,13 @@ VERSIONS: dict[str, Version] = {
         expressions=ExpressionRules(),
         notes=(*_NOTES, text_notes.placeholders, text_notes.defaults),
     ),
+    "1.2": Version(
+        shape=strict.DOCUMENT,
+        rules=(*_RULES, policy_rules.policies, policy_rules.branches_that_ask, policy_rules.polled_tool),
+        expressions=PolicyExpressions(),
+        notes=(*_NOTES, text_notes.placeholders, text_notes.defaults),
+    ),
 }
-#: Known by name, so that the refusal can say so.
-NOT_YET = ("1.2",)
 
 
 def version_problem(version: Json) -> str | None:
@@ -74,8 +89,6 @@ def version_problem(version: Json) -> str | None:
     if isinstance(version, str) and version in VERSIONS:
         return None
     known = " or ".join(f'"{name}"' for name in VERSIONS)
-    if isinstance(version, str) and version in NOT_YET:
-        return f'version "{version}" is not supported yet; write {known}'
     if isinstance(version, (int, float)) and not isinstance(version, bool):
         return f'"version" must be {known}, in quotes: without them it is a number'
     return f'"version" must be {known}'
