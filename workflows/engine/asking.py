@@ -17,7 +17,7 @@ def ask(walk: Walk, place: Place, step: ActionStep) -> Advance[Done]:
     """What the model made of the step; StepFailed with the model's own message when it could not be asked."""
     gates.no_gate_here(walk, place)
     query = yield from _query(walk, place, step)
-    prompt = prompts.prompt(step, walk.situation.input, walk.outputs, query)
+    prompt = prompts.prompt(step, walk.situation.input, walk.step_outputs(), query)
     if step.output_schema is not None:
         return (yield from _structured(walk, place, step, step.output_schema, prompt))
     if step.confidence_gate:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from workflows.engine.values import Json, MaybeJson, Outputs
+from workflows.spec.policy_model import Policy
 
 Phase: TypeAlias = Literal["before", "after"]
 PauseKind: TypeAlias = Literal["tool", "approval", "guardrail"]
@@ -192,7 +193,9 @@ class Decision:
     """A person's or a rule's answer, with what it was given for (`step_index` to `digest`).
 
     `key`, `by`, `at` (RFC 3339), `surface` and `action` (what was shown) are for the reader; the engine looks only at
-    the rest.
+    the rest. `answers` are those of the policy's form. `edits` maps editable paths to the values that were approved in
+    place of what was shown first; `digest` is then that of the edited action. `goes_on` marks a rejection after which
+    the run is entered again: `on_reject: continue`, or a tool called on it (1.2).
     """
 
     approved: bool
@@ -207,6 +210,21 @@ class Decision:
     surface: str | None = None
     action: Json | None = None
     reopens: int = 0
+    answers: Json | None = None
+    edits: Mapping[str, Json] = field(default_factory=dict)
+    goes_on: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RuleVerdict:
+    """What the policy's own rules said when the gate opened (1.2, `auto`). `rule` names the one that decided.
+
+    `approved` None asks a person; `reason` is then shown as advice.
+    """
+
+    approved: bool | None
+    rule: str
+    reason: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +234,8 @@ class Pause:
     `action` is what the decider is shown: for kind `tool` the rendered action with `${NAME}` kept, for an approval
     step None (the message is `reason`), for the guardrail the step's output. `digest` is `1:<hex>` (design 6).
     `differs_from` is set when a decision was given for something else than what would run now: the decision that no
-    longer fits, with `what_differs` in words (design 3.3).
+    longer fits, with `what_differs` in words (design 3.3). `policy` holds for this gate; `verdict` is what its rules
+    said, None where it has none.
     """
 
     step_index: int
@@ -230,14 +249,26 @@ class Pause:
     outputs: Outputs
     differs_from: Decision | None = None
     what_differs: str = ""
+    policy: Policy = field(default_factory=Policy)
+    verdict: RuleVerdict | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class AskPerson:
     """Outcome: a Decision, when one is there at once (a prompt, a rule). Otherwise the driver stores the pause and
-    closes the generator; the run goes on in a fresh generator with `Situation.decision`."""
+    closes the generator; the run goes on in a fresh generator with `Situation.decision`.
+
+    A pause whose policy says `mode: record` does not wait: its outcome is Recorded.
+    """
 
     pause: Pause
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """The decision is asked for beside the run, which goes on. `key` is None where nothing is stored."""
+
+    key: str | None
 
 
 Effect: TypeAlias = Evaluate | MatchPatterns | ReadEnvironment | Fingerprint | AskModel | CallTool | AskPerson

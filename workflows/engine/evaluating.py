@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from workflows.engine import render11
 from workflows.engine.effects import Evaluate, Evaluated, ExpressionFailed, Matched, MatchPatterns
 from workflows.engine.values import NOTHING, Json, MaybeJson
@@ -11,9 +13,9 @@ from workflows.engine.walk import Advance, Place, StepFailed, Walk, wrong_outcom
 QUOTED = 120
 
 
-def condition(walk: Walk, place: Place, source: str) -> Advance[bool]:
-    """Whether the expression is true; StepFailed unless it is true or false."""
-    (value,) = yield from _evaluate(walk, place, (source,))
+def condition(walk: Walk, place: Place, source: str, more: Mapping[str, Json] | None = None) -> Advance[bool]:
+    """Whether the expression is true; StepFailed unless it is true or false. `more` are roots of this place alone."""
+    (value,) = yield from _evaluate(walk, place, (source,), more)
     if isinstance(value, bool):
         return value
     if value is NOTHING:
@@ -23,11 +25,13 @@ def condition(walk: Walk, place: Place, source: str) -> Advance[bool]:
     raise StepFailed(f'Step "{place.step}": the condition evaluated {was}: {_quoted(source)}')
 
 
-def template_values(walk: Walk, place: Place, sources: tuple[str, ...]) -> Advance[list[Json]]:
+def template_values(
+    walk: Walk, place: Place, sources: tuple[str, ...], more: Mapping[str, Json] | None = None
+) -> Advance[list[Json]]:
     """One value a source, all under one shared limit; StepFailed when one fails or selects nothing."""
     if not sources:
         return []
-    values = yield from _evaluate(walk, place, sources)
+    values = yield from _evaluate(walk, place, sources, more)
     for source, value in zip(sources, values, strict=True):
         if value is NOTHING:
             raise StepFailed(f'Step "{place.step}": the expression evaluated to nothing: {_quoted(source)}')
@@ -56,8 +60,10 @@ def matches(place: Place, pairs: tuple[tuple[str, str], ...]) -> Advance[dict[tu
     return dict(zip(pairs, outcome.found, strict=True))
 
 
-def _evaluate(walk: Walk, place: Place, sources: tuple[str, ...]) -> Advance[list[MaybeJson]]:
-    effect = Evaluate(sources=sources, scope=walk.scope())
+def _evaluate(
+    walk: Walk, place: Place, sources: tuple[str, ...], more: Mapping[str, Json] | None
+) -> Advance[list[MaybeJson]]:
+    effect = Evaluate(sources=sources, scope=walk.scope(more))
     outcome = yield effect
     if isinstance(outcome, ExpressionFailed):
         raise StepFailed(_message(place, sources[outcome.index], outcome))

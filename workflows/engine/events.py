@@ -20,13 +20,18 @@ class StepStarted:
 
 @dataclass(frozen=True, kw_only=True)
 class StepCompleted:
-    """`index` is the step's position; `replayed` marks an output that an earlier run of the chain produced."""
+    """`index` is the step's position; `replayed` marks an output that an earlier run of the chain produced.
+
+    `within` marks what happened inside a step that goes on: a check, or a tool called on a decision (1.2); `step` is
+    then `<step>.check` or `<step>.on_decision`.
+    """
 
     step: str
     index: int
     output: MaybeJson
     confidence: float | None = None
     replayed: bool = False
+    within: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

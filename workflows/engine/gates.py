@@ -6,42 +6,41 @@ from dataclasses import replace
 
 from workflows.engine import jsontext
 from workflows.engine.digest import action_digest
-from workflows.engine.effects import AskPerson, Decision, Pause, PauseKind
+from workflows.engine.effects import AskPerson, Decision, Pause, PauseKind, Recorded
 from workflows.engine.values import Json
-from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk, wrong_outcome
-from workflows.spec.model import ActionStep, Guardrails
+from workflows.engine.walk import Advance, Place, StepFailed, Walk, wrong_outcome
+from workflows.spec.model import ActionStep, Guardrails, Tool
+from workflows.spec.policy_model import Policy
 
 #: So many times a step's request is opened again because something else would run; then the run fails.
 MAX_REOPENS = 3
 REJECTED = "The approval was rejected."
 
 
-def approval(walk: Walk, place: Place, *, kind: PauseKind, reason: str) -> Advance[Decision]:
-    """The decision on a gate that shows nothing but its message: an approval step, or a branch that asks."""
+def plain_pause(walk: Walk, place: Place, *, kind: PauseKind, reason: str, policy: Policy) -> Pause:
+    """A gate that shows nothing but its message: an approval step, or a branch that asks."""
     digest = action_digest(kind=kind, step=place.step, message=reason, action=None)
-    return (yield from pass_gate(walk, _pause(walk, place, kind=kind, reason=reason, digest=digest)))
+    return _pause(walk, place, kind=kind, reason=reason, digest=digest, policy=policy)
 
 
-def tool_approval(
-    walk: Walk, place: Place, *, tool: str, action: Json, marked: Json, url_marks: dict[str, str]
-) -> Advance[Decision]:
-    """The decision on calling a tool. `action` is what is shown, `marked` the same for the digest."""
-    reason = f'Tool "{tool}" needs approval before it runs.'
+def tool_pause(walk: Walk, place: Place, *, tool: Tool, action: Json, marked: Json, url_marks: dict[str, str]) -> Pause:
+    """The gate of a tool's call. `action` is what is shown, `marked` the same for the digest."""
+    reason = f'Tool "{tool.name}" needs approval before it runs.'
     digest = action_digest(kind="tool", step=place.step, message=reason, action=marked, url_marks=url_marks)
-    pause = _pause(walk, place, kind="tool", reason=reason, digest=digest)
-    return (yield from pass_gate(walk, replace(pause, tool=tool, action=action)))
+    pause = _pause(walk, place, kind="tool", reason=reason, digest=digest, policy=tool.policy)
+    return replace(pause, tool=tool.name, action=action)
 
 
-def pass_gate(walk: Walk, pause: Pause) -> Advance[Decision]:
-    """The approval that lets the run go on: the stored one if it was given for exactly this, otherwise a person's.
+def taken(walk: Walk, pause: Pause) -> Decision | Pause:
+    """The stored decision if it was given for exactly this; otherwise the pause that has to ask, again or at last.
 
-    StepRejected when the answer is no; StepFailed when what waits keeps changing.
+    A rejection needs no comparison. StepFailed when what waits keeps changing.
     """
     _check_showable(pause)
     stored, walk.stored = walk.stored_for(walk.place(pause.step_index)), None
     if stored is not None:
         if not stored.approved:
-            raise StepRejected(stored.reason or REJECTED)
+            return stored
         differs = _what_differs(stored, pause)
         if not differs:
             return stored
@@ -50,14 +49,26 @@ def pass_gate(walk: Walk, pause: Pause) -> Advance[Decision]:
                 f'Step "{pause.step}": what needs approval changed again after it was asked for {MAX_REOPENS} times'
                 f" more: {differs}. Start a new run."
             )
-        pause = replace(pause, differs_from=stored, what_differs=differs)
+        return replace(pause, differs_from=stored, what_differs=differs)
+    return pause
+
+
+def asked(pause: Pause) -> Advance[Decision]:
+    """The answer of a person, or of whoever decides for one."""
     effect = AskPerson(pause=pause)
     answer = yield effect
     if not isinstance(answer, Decision):
         raise wrong_outcome(effect, answer)
-    if not answer.approved:
-        raise StepRejected(answer.reason or REJECTED)
     return answer
+
+
+def recorded(pause: Pause) -> Advance[str | None]:
+    """The key under which a decision is asked for while the run goes on (`mode: record`); None where none is stored."""
+    effect = AskPerson(pause=pause)
+    answer = yield effect
+    if not isinstance(answer, Recorded):
+        raise wrong_outcome(effect, answer)
+    return answer.key
 
 
 def no_gate_here(walk: Walk, place: Place) -> None:
@@ -71,7 +82,7 @@ def no_gate_here(walk: Walk, place: Place) -> None:
         )
 
 
-def _pause(walk: Walk, place: Place, *, kind: PauseKind, reason: str, digest: str) -> Pause:
+def _pause(walk: Walk, place: Place, *, kind: PauseKind, reason: str, digest: str, policy: Policy) -> Pause:
     return Pause(
         step_index=place.index,
         step=place.step,
@@ -82,6 +93,7 @@ def _pause(walk: Walk, place: Place, *, kind: PauseKind, reason: str, digest: st
         action=None,
         digest=digest,
         outputs=dict(walk.outputs),
+        policy=policy,
     )
 
 
@@ -110,30 +122,30 @@ def _check_showable(pause: Pause) -> None:
 # The confidence guardrail ------------------------------------------------------------------------------------
 
 
-def guardrail(walk: Walk, place: Place, confidence: float | None) -> Advance[None]:
-    """Ask a person when the completed step's confidence is below the threshold; without a fallback, StepFailed.
+def guardrail(walk: Walk, place: Place, confidence: float | None) -> Pause | None:
+    """The gate at which a person is asked, when the completed step's confidence is below the threshold.
 
-    `confidence` None is certain: the model client returned none.
+    StepFailed without a fallback. `confidence` None is certain: the model client returned none.
     """
     guardrails = _guardrails(walk, place)
     if guardrails is None or guardrails.confidence_threshold is None:
-        return
+        return None
     threshold = guardrails.confidence_threshold
     present = 1 if confidence is None else confidence
     if not present < threshold:
-        return
+        return None
     numbers = f"confidence {jsontext.as_text(present)} is below the threshold {jsontext.as_text(threshold)}"
     if guardrails.fallback_action != "escalate_to_human":
         fallback = guardrails.fallback_action or "none is set"
         raise StepFailed(f'Step "{place.step}": {numbers}, and no fallback action can be taken ({fallback}).')
-    yield from pass_gate(walk, _guardrail_pause(walk, place, f'Step "{place.step}": {numbers}.'))
+    return _guardrail_pause(walk, place, f'Step "{place.step}": {numbers}.')
 
 
-def guardrail_again(walk: Walk, place: Place) -> Advance[None]:
-    """Take the decision that was stored for this completed step; ask again when there is none, or it does not fit."""
-    if _guardrails(walk, place) is not None:
-        reason = f'Step "{place.step}": its confidence was below the threshold.'
-        yield from pass_gate(walk, _guardrail_pause(walk, place, reason))
+def guardrail_again(walk: Walk, place: Place) -> Pause | None:
+    """The gate of a completed step at which the run waited."""
+    if _guardrails(walk, place) is None:
+        return None
+    return _guardrail_pause(walk, place, f'Step "{place.step}": its confidence was below the threshold.')
 
 
 def _guardrails(walk: Walk, place: Place) -> Guardrails | None:
@@ -148,5 +160,6 @@ def _guardrail_pause(walk: Walk, place: Place, reason: str) -> Pause:
     """The digest leaves the reason out: it holds the confidence, which is not kept, and the output is what counts."""
     output = walk.outputs[place.step]
     digest = action_digest(kind="guardrail", step=place.step, message="", action={"output": output})
-    pause = _pause(walk, place, kind="guardrail", reason=reason, digest=digest)
+    policy = walk.spec.agent.policy
+    pause = _pause(walk, place, kind="guardrail", reason=reason, digest=digest, policy=policy)
     return replace(pause, phase="after", action=output)

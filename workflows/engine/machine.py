@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from workflows.engine import gates, jsontext, steps, vars
-from workflows.engine.effects import Effect, ReadEnvironment
+from workflows.engine import deciding, gates, jsontext, steps, tools, vars
+from workflows.engine.effects import Effect, Pause, ReadEnvironment
 from workflows.engine.events import Completed, EngineEvent, Failed, Rejected, StepCompleted, StepStarted
 from workflows.engine.situation import Situation
 from workflows.engine.values import NOTHING, Json, MaybeJson
@@ -59,10 +59,13 @@ def _replayed(walk: Walk) -> Advance[None]:
 
 
 def _was_rejected(walk: Walk) -> Advance[bool]:
-    """End the run if the stored decision for where it stands is a no: nothing is read or evaluated for that."""
+    """End the run if the stored decision for where it stands is a no: nothing is read or evaluated for that.
+
+    A no after which the run goes on is taken by its gate.
+    """
     position = walk.situation.position
     stored = walk.stored
-    if stored is None or stored.approved or stored.step_index != position.step_index:
+    if stored is None or stored.approved or stored.goes_on or stored.step_index != position.step_index:
         return False
     place = walk.place(position.step_index)
     if position.phase == "before":
@@ -91,7 +94,7 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
         _check_output(place, done.output)
         walk.outputs[place.step] = done.output
         yield StepCompleted(step=place.step, index=place.index, output=done.output, confidence=done.confidence)
-        yield from gates.guardrail(walk, place, done.confidence)
+        yield from _guarded(walk, place, gates.guardrail(walk, place, done.confidence))
     except StepFailed as problem:
         yield Failed(step=place.step, error=str(problem))
         return False
@@ -104,7 +107,7 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
 def _entered_after(walk: Walk, place: Place) -> Advance[bool]:
     """Whether the run may leave the completed step whose guardrail it waited at."""
     try:
-        yield from gates.guardrail_again(walk, place)
+        yield from _guarded(walk, place, gates.guardrail_again(walk, place))
     except StepFailed as problem:
         yield Failed(step=place.step, error=str(problem))
         return False
@@ -112,6 +115,12 @@ def _entered_after(walk: Walk, place: Place) -> Advance[bool]:
         yield Rejected(step=place.step, reason=str(rejection))
         return False
     return True
+
+
+def _guarded(walk: Walk, place: Place, pause: Pause | None) -> Advance[None]:
+    """Ask for the completed step, if its guardrail says so."""
+    if pause is not None:
+        yield from deciding.pass_gate(walk, place, pause, tools.call_inside)
 
 
 def _check_output(place: Place, output: MaybeJson) -> None:

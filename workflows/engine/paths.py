@@ -27,24 +27,25 @@ def follow(value: Json, path: str) -> MaybeJson:
 
     ValueError when the text is no such path: loading checks it, a template can still make a bad one.
     """
-    return _walk(value, _segments(path))
+    return _walk(value, segments(path))
 
 
-def _segments(path: str) -> list[str]:
-    segments: list[str] = []
+def segments(path: str) -> list[str]:
+    """The keys of a path, indexes as their digits. ValueError as above."""
+    found_keys: list[str] = []
     position = 0
     while position < len(path):
         found = _SEGMENT.match(path, position)
-        if found is None or (found["key"] is not None and (found["dot"] is None) != (not segments)):
+        if found is None or (found["key"] is not None and (found["dot"] is None) != (not found_keys)):
             raise ValueError(f'{path!r} is not a path: write keys joined by dots, ["quoted keys"] and [n].')
         if found["quoted"] is not None:
-            segments.append(re.sub(r"\\(.)", r"\1", found["quoted"], flags=re.DOTALL))
+            found_keys.append(re.sub(r"\\(.)", r"\1", found["quoted"], flags=re.DOTALL))
         else:
-            segments.append(found["key"] if found["key"] is not None else found["position"].lstrip("0") or "0")
+            found_keys.append(found["key"] if found["key"] is not None else found["position"].lstrip("0") or "0")
         position = found.end()
-    if not segments:
+    if not found_keys:
         raise ValueError("An empty text is not a path.")
-    return segments
+    return found_keys
 
 
 def _walk(value: Json, segments: Iterable[str]) -> MaybeJson:

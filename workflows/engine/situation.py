@@ -32,7 +32,8 @@ class Situation:
 
     `decision` is the stored answer for the gate at `position`, if one was given. `replay` asks for a `StepCompleted`
     with `replayed=True` for every stored output before anything new (a successor run); a run that another worker
-    takes over has them already.
+    takes over has them already. `edits` are applied to the action at `position` (a proposal that nobody decided yet);
+    those of a decision are in the decision. `root` is the id of the chain's first run, for idempotency keys (1.2).
     """
 
     input: str
@@ -41,3 +42,5 @@ class Situation:
     position: Position = field(default_factory=Position)
     decision: Decision | None = None
     replay: bool = False
+    edits: Mapping[str, Json] = field(default_factory=dict)
+    root: str | None = None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from workflows.engine import asking, condition10, evaluating, gates, references, tools
+from workflows.engine import asking, condition10, deciding, evaluating, gates, references, tools
+from workflows.engine.effects import Pause
 from workflows.engine.values import Json
 from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk
 from workflows.spec.model import (
@@ -41,8 +42,11 @@ def _condition(walk: Walk, place: Place, step: ConditionStep) -> Advance[Done]:
     branch = step.then if (yield from _holds(walk, place, step.if_)) else step.else_
     if branch == ASK_A_PERSON:
         reason = f'Step "{place.step}" asks a person before the run goes on.'
-        yield from gates.approval(walk, place, kind="guardrail", reason=reason)
-        return Done(output={"approved": True})
+        pause = gates.plain_pause(walk, place, kind="guardrail", reason=reason, policy=step.policy)
+        decision = yield from deciding.pass_gate(walk, place, pause, tools.call_inside)
+        output = deciding.output_of(decision)
+        # An approval's reason is not kept here (engine semantics 3).
+        return Done(output={key: value for key, value in output.items() if key != "reason" or not decision.approved})
     tool = EXECUTE_TOOL.fullmatch(branch)
     if tool is None:
         raise StepFailed(
@@ -67,8 +71,14 @@ def _approval(walk: Walk, place: Place, step: ApprovalStep) -> Advance[Done]:
     else:
         message = yield from evaluating.plain_text(walk, place, message)
     reason = message or f'Step "{place.step}" waits for an approval.'
-    decision = yield from gates.approval(walk, place, kind="approval", reason=reason)
-    output: dict[str, Json] = {"approved": True}
-    if decision.reason:
-        output["reason"] = decision.reason
-    return Done(output=output)
+    pause = gates.plain_pause(walk, place, kind="approval", reason=reason, policy=step.policy)
+    if step.policy.mode == "record":
+        return Done(output=(yield from _recorded(walk, place, pause)))
+    return Done(output=deciding.output_of((yield from deciding.pass_gate(walk, place, pause, tools.call_inside))))
+
+
+def _recorded(walk: Walk, place: Place, pause: Pause) -> Advance[dict[str, Json]]:
+    """What an approval leaves that nobody waits for (spec 1.2, `mode: record`)."""
+    pause = yield from deciding.opened(walk, place, pause, tools.call_inside)
+    key = yield from gates.recorded(pause)
+    return {"recorded": True} if key is None else {"recorded": True, "key": key}

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from workflows.engine import components, connectors, evaluating, gates, httpcall, jsontext, references, render11
+from workflows.engine import (
+    components,
+    connectors,
+    deciding,
+    editing,
+    evaluating,
+    gates,
+    httpcall,
+    jsontext,
+    references,
+    render11,
+)
 from workflows.engine.connectors import RenderedMessage
 from workflows.engine.effects import CallTool, Fingerprint, HttpCall, ReadEnvironment, ToolFailed, ToolOutput
 from workflows.engine.httpcall import RenderedBody, RenderedRequest
@@ -18,31 +30,78 @@ from workflows.spec.model import ComponentTool, FailureRule, GmailTool, HttpTool
 
 #: A tool with its templates filled: what a person is shown, and what is sent.
 _Request: TypeAlias = RenderedRequest | RenderedMessage
+_IDEMPOTENCY: Final = "Idempotency-Key"
 
 
 def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
-    """The tool's output, after every approval it needs; StepFailed or StepRejected otherwise."""
-    tool = walk.spec.agent.tool(name)
-    if tool is None:
-        raise StepFailed(f'Step "{place.step}": there is no tool named "{name}".')
-    _check_component(tool)
-    request = yield from _rendered(walk, place, tool)
-    conflict = request.conflict()
-    if conflict is not None:
-        raise StepFailed(conflict)
+    """The tool's output, after every approval it needs; StepFailed or StepRejected otherwise.
+
+    Where a rejection does not end the run, the output says that it was one, and nothing is called.
+    """
+    tool = _found(walk, place, name)
+    request = yield from _ready(walk, place, tool, {})
     approved = components.needs_approval(tool) if isinstance(tool, ComponentTool) else bool(tool.requires_approval)
     if approved:
-        yield from gates.tool_approval(
+        request = _edited(request, walk, place)
+        pause = gates.tool_pause(
             walk,
             place,
-            tool=tool.name,
+            tool=tool,
             action=request.shown(),
             marked=request.marked(),
             url_marks=(yield from _url_marks(request)),
         )
+        decision = yield from deciding.pass_gate(walk, place, pause, call_inside)
+        if not decision.approved:
+            return deciding.output_of(decision)
     gates.no_gate_here(walk, place)
+    return (yield from _called(walk, place, request, approved=approved))
+
+
+def call_inside(walk: Walk, place: Place, name: str, what: str, more: dict[str, Json]) -> Advance[MaybeJson]:
+    """A tool that a gate calls, and that needs no approval itself (spec 1.2: `on_decision`, `auto.check`)."""
+    request = yield from _ready(walk, place, _found(walk, place, name), more)
+    return (yield from _called(walk, place, request, approved=False, what=what))
+
+
+def _found(walk: Walk, place: Place, name: str) -> Tool:
+    tool = walk.spec.agent.tool(name)
+    if tool is None:
+        raise StepFailed(f'Step "{place.step}": there is no tool named "{name}".')
+    problem = components.problem(tool) if isinstance(tool, ComponentTool) else None
+    if problem is not None:
+        raise StepFailed(problem)
+    return tool
+
+
+def _ready(walk: Walk, place: Place, tool: Tool, more: dict[str, Json]) -> Advance[_Request]:
+    """The tool with its templates filled; StepFailed when it could never be called."""
+    request = yield from _rendered(walk, place, tool, more)
+    conflict = request.conflict()
+    if conflict is not None:
+        raise StepFailed(conflict)
+    return request
+
+
+def _edited(request: _Request, walk: Walk, place: Place) -> _Request:
+    edits = walk.edits_for(place)
+    if not edits:
+        return request
+    try:
+        edited = editing.edited_request(request, edits)
+    except editing.EditRefused as problem:
+        raise StepFailed(f'Step "{place.step}": the change of {problem.path} cannot be made: {problem}.') from problem
+    conflict = edited.conflict()
+    if conflict is not None:
+        raise StepFailed(conflict)
+    return edited
+
+
+def _called(walk: Walk, place: Place, request: _Request, *, approved: bool, what: str = "") -> Advance[MaybeJson]:
     call = yield from _built(request, approved)
-    effect = CallTool(step=place.step, index=place.index, tool=tool.name, call=call)
+    if walk.spec.is_1_2:
+        call = idempotent(call, walk.situation.root, place, what)
+    effect = CallTool(step=place.step, index=place.index, tool=request.tool, call=call)
     outcome = yield effect
     if isinstance(outcome, ToolFailed):
         raise StepFailed(outcome.error)
@@ -51,10 +110,13 @@ def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
     return outcome.value
 
 
-def _check_component(tool: Tool) -> None:
-    problem = components.problem(tool) if isinstance(tool, ComponentTool) else None
-    if problem is not None:
-        raise StepFailed(problem)
+def idempotent(call: HttpCall, root: str | None, place: Place, what: str) -> HttpCall:
+    """The call with a key that is the same whenever this chain makes it, so that its receiver can tell a repeat."""
+    given = any(name.lower() == _IDEMPOTENCY.lower() for name, _ in call.headers)
+    if root is None or call.method == "GET" or given:
+        return call
+    key = "-".join(filter(None, (root, str(place.index), what)))
+    return replace(call, headers=(*call.headers, (_IDEMPOTENCY, key)))
 
 
 def _url_marks(request: _Request) -> Advance[dict[str, str]]:
@@ -90,14 +152,14 @@ def _built(request: _Request, approved: bool) -> Advance[HttpCall]:
 # Filling the templates ---------------------------------------------------------------------------------------
 
 
-def _rendered(walk: Walk, place: Place, tool: Tool) -> Advance[_Request]:
+def _rendered(walk: Walk, place: Place, tool: Tool, more: dict[str, Json]) -> Advance[_Request]:
     """The tool with its templates filled. All expressions of one tool are evaluated together, under one limit."""
     if isinstance(tool, HttpTool):
-        return (yield from _rendered_request(walk, place, tool))
-    return (yield from _rendered_message(walk, place, tool))
+        return (yield from _rendered_request(walk, place, tool, more))
+    return (yield from _rendered_message(walk, place, tool, more))
 
 
-def _rendered_request(walk: Walk, place: Place, tool: HttpTool) -> Advance[RenderedRequest]:
+def _rendered_request(walk: Walk, place: Place, tool: HttpTool, more: dict[str, Json]) -> Advance[RenderedRequest]:
     tree = _templated(tool)
     if walk.spec.is_1_0:
         filled = references.fill10_tree(tree, walk.outputs, walk.situation.input)
@@ -105,7 +167,8 @@ def _rendered_request(walk: Walk, place: Place, tool: HttpTool) -> Advance[Rende
     content_type = _content_type(tool) or ""
     rules = [rule.as_json() for rule in tool.failure_when]
     sources = [render11.collect(part) for part in (tree, content_type, rules)]
-    values = yield from evaluating.template_values(walk, place, tuple(source for part in sources for source in part))
+    flat = tuple(source for part in sources for source in part)
+    values = yield from evaluating.template_values(walk, place, flat, more)
     in_tree, in_type = len(sources[0]), len(sources[0]) + len(sources[1])
     return _request(
         tool,
@@ -164,7 +227,7 @@ def _body(tool: HttpTool, filled: Rendered, content_type: str | None) -> Rendere
 
 
 def _rendered_message(
-    walk: Walk, place: Place, tool: SlackTool | GmailTool | ComponentTool
+    walk: Walk, place: Place, tool: SlackTool | GmailTool | ComponentTool, more: dict[str, Json]
 ) -> Advance[RenderedMessage]:
     action: connectors.Action
     match tool:
@@ -178,7 +241,7 @@ def _rendered_message(
     if walk.spec.is_1_0:
         filled = _each_text(inputs, partial(references.fill10, outputs=walk.outputs, input=walk.situation.input))
     else:
-        values = yield from evaluating.template_values(walk, place, render11.collect(inputs))
+        values = yield from evaluating.template_values(walk, place, render11.collect(inputs), more)
         filled = _each_text(inputs, partial(_filled, rest=iter(values)))
     return RenderedMessage(
         tool=tool.name,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
@@ -59,10 +59,23 @@ class Walk:
     def place(self, index: int) -> Place:
         return Place(index=index, step=self.steps[index].step)
 
-    def scope(self) -> dict[str, Json]:
-        """What an expression can read now."""
+    def scope(self, more: Mapping[str, Json] | None = None) -> dict[str, Json]:
+        """What an expression can read now; `more` are the roots that only this place has."""
         situation = self.situation
-        return scope(self.spec, self.outputs, situation.trigger, situation.input, self.variables)
+        read = scope(self.spec, self.outputs, situation.trigger, situation.input, self.variables)
+        return {**read, **(more or {})}
+
+    def step_outputs(self) -> Outputs:
+        """The outputs of steps alone, without what their gates called."""
+        names = {step.step for step in self.steps}
+        return {name: output for name, output in self.outputs.items() if name in names}
+
+    def edits_for(self, place: Place) -> Mapping[str, Json]:
+        """What people changed of the action at this place before it was approved (1.2)."""
+        stored = self.stored_for(place)
+        if stored is not None:
+            return stored.edits
+        return self.situation.edits if place.index == self.situation.position.step_index else {}
 
     def stored_for(self, place: Place) -> Decision | None:
         """The stored decision, if it was given at this step and nothing took it."""

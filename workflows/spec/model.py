@@ -258,6 +258,10 @@ class Spec(Part):
     def is_1_0(self) -> bool:
         return self.version == "1.0"
 
+    @property
+    def is_1_2(self) -> bool:
+        return self.version == "1.2"
+
 
 def reference_name(reference: str) -> str:
     """NAME of the reference `${NAME}`."""

@@ -1,0 +1,82 @@
+"""Passing a gate: the policy's own rules, the person, and what is called on the decision (design 3.3; spec 1.2).
+
+What a gate's tools gave is kept beside the outputs, as `<step>.check` and `<step>.on_decision`, so that a run which is
+entered again does not call them again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from workflows.engine import gates, opening
+from workflows.engine.calling import Caller
+from workflows.engine.effects import Decision, Pause
+from workflows.engine.events import StepCompleted
+from workflows.engine.values import Json, MaybeJson
+from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk
+
+
+def pass_gate(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Decision]:
+    """The decision with which the run goes on: an approval, or a rejection that its policy lets pass.
+
+    StepRejected when the answer is no and ends the run; StepFailed when what waits keeps changing, or a tool that the
+    policy calls on the decision fails.
+    """
+    decision = gates.taken(walk, pause)
+    if isinstance(decision, Pause):
+        decision = yield from gates.asked((yield from opened(walk, place, decision, call)))
+    policy = pause.policy
+    tool = policy.on_decision.approved if decision.approved else policy.on_decision.rejected
+    if tool is not None:
+        yield from _inside(walk, place, "on_decision", tool, call, {"decision": _told(decision)})
+    if not decision.approved and policy.on_reject == "stop":
+        raise StepRejected(decision.reason or gates.REJECTED)
+    return decision
+
+
+def opened(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Pause]:
+    """The pause with what its rules say. A gate that is opened again because something changed asks a person."""
+    auto = pause.policy.auto
+    if pause.differs_from is not None:
+        return pause
+    verdict = yield from opening.by_rule(walk, place, pause)
+    if verdict is None and auto.check is not None:
+        try:
+            answer = yield from _inside(walk, place, "check", auto.check, call, {})
+            verdict = opening.by_check(auto.check, answer)
+        except StepFailed as problem:
+            verdict = replace(opening.by_check(auto.check, None), reason=f"the check failed: {problem}")
+    return replace(pause, verdict=verdict)
+
+
+def output_of(decision: Decision) -> dict[str, Json]:
+    """What a gate leaves as its step's output: the verdict, the reason if there is one, the answers of its form."""
+    output: dict[str, Json] = {"approved": decision.approved}
+    if decision.reason:
+        output["reason"] = decision.reason
+    if decision.answers is not None:
+        output["answers"] = decision.answers
+    return output
+
+
+def _inside(walk: Walk, place: Place, what: str, tool: str, call: Caller, more: dict[str, Json]) -> Advance[MaybeJson]:
+    name = f"{place.step}.{what}"
+    if name in walk.outputs:
+        return walk.outputs[name]
+    try:
+        output = yield from call(walk, place, tool, what, more)
+    except StepFailed as problem:
+        raise StepFailed(f'Step "{place.step}": {what} failed: {problem}') from problem
+    walk.outputs[name] = output
+    yield StepCompleted(step=name, index=place.index, output=output, within=True)
+    return output
+
+
+def _told(decision: Decision) -> dict[str, Json]:
+    """The decision as expressions read it."""
+    return {
+        "approved": decision.approved,
+        "reason": decision.reason or "",
+        "by": decision.by or "",
+        "answers": decision.answers if decision.answers is not None else {},
+    }
