@@ -3,34 +3,62 @@
 from __future__ import annotations
 
 import uuid
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from approvals import audit, records
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.policy import doubt
 from approvals.services import close_request
 from statestore.clock import now
 from statestore.conf import value as setting
 from statestore.entries import ABSENT
 from statestore.errors import TooLarge
 from workflows.actors import Actor
-from workflows.desk import Ask, CannotPause, Consideration
-from workflows.engine.effects import Pause
+from workflows.desk import Ask, CannotPause, Consideration, Decided
+from workflows.engine import jsontext
+from workflows.engine.effects import Decision, Pause
+from workflows.memory_run import by_rule
 from workflows.models import Run
+from workflows.spec.policy_model import Policy
+from workflows.times import rfc3339
 
 
 class ApprovalDesk:
     """One record and one request a pause, written in the driver's transaction."""
 
     def consider(self, run: Run, pause: Pause) -> Consideration:
-        """Ask a person: this version of the format has no rules that decide."""
-        return Ask()
+        """Decided where the policy's rules decided when the gate opened; a person otherwise."""
+        decision = by_rule(pause)
+        return Ask() if decision is None else Decided(decision=replace(decision, at=rfc3339(now())))
+
+    def decided(self, run: Run, pause: Pause, decision: Decision) -> None:
+        """The audit entry of a rule's decision: there is no record and no request."""
+        audit.record(
+            "decide",
+            outcome="approved" if decision.approved else "rejected",
+            actor=Actor(label="rule", surface="rule", detail=decision.by or ""),
+            run=str(run.uuid),
+            agent_id=run.agent_id,
+            spec_hash=run.spec_hash,
+            workspace=run.workspace,
+            step=pause.step,
+            reason=decision.reason or "",
+            digest=pause.digest,
+            policy=_proof(pause.policy, decision.by or ""),
+        )
 
     def open(self, run: Run, pause: Pause) -> str:
         """The key of a new record and request. CannotPause when the state is over the record's limit."""
+        policy = pause.policy
+        if policy.mode == "record":
+            opened = ApprovalRequest.objects.filter(run=run, step_index=pause.step_index, mode="record").first()
+            if opened is not None:
+                return str(opened.key)
         key = uuid.uuid4()
         store = records.store_of(run.workspace, run.agent_id)
-        lifetime = timedelta(seconds=setting("KAMPONG_APPROVAL_TTL"))
+        lifetime = timedelta(seconds=policy.expires_in or setting("KAMPONG_APPROVAL_TTL"))
         moment = now()
         try:
             written = store.put(records.store_key(key), records.make(run, pause), ttl=lifetime)
@@ -47,6 +75,9 @@ class ApprovalDesk:
             phase=pause.phase,
             reason=pause.reason,
             tool=pause.tool or "",
+            policy=policy.model_dump_json(exclude_defaults=True),
+            mode=policy.mode,
+            doubt=doubt(policy, run),
             digest=pause.digest,
             spec_hash=run.spec_hash,
             reopened_from=pause.differs_from.key if pause.differs_from else None,
@@ -93,5 +124,11 @@ class ApprovalDesk:
         )
 
 
+def _proof(policy: Policy, rule: str) -> str:
+    return jsontext.dumps({"policy": policy.model_dump(mode="json", exclude_defaults=True), "rule": rule})
+
+
 def _open_request(run: Run) -> ApprovalRequest | None:
-    return ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN).order_by("id").last()
+    """The request that the run waits for."""
+    waiting = ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN, mode="gate")
+    return waiting.order_by("id").last()

@@ -10,6 +10,7 @@ from django.db.models import Q
 from approvals import audit, records
 from approvals.errors import Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.policy import policy_of
 from approvals.services import close_request
 from statestore.clock import DbNow
 from statestore.entries import ABSENT
@@ -17,7 +18,8 @@ from statestore.faults import point
 from workflows import codec
 from workflows.actors import system
 from workflows.endings import end_from_outside
-from workflows.engine.events import Expired
+from workflows.engine.events import Expired, Failed, Rejected
+from workflows.engine.values import Outputs
 from workflows.models import Run, Status
 
 logger = logging.getLogger("kampong.approvals")
@@ -36,6 +38,20 @@ def expire_due(limit: int = 200) -> int:
     return closed
 
 
+_NOBODY = "nobody decided in time: the approval expired"
+
+
+def _end(run: Run, request: ApprovalRequest, outputs: Outputs) -> bool:
+    """End the waiting run as its policy says (`on_expire`)."""
+    event: Expired | Failed | Rejected = Expired(step=request.step, error=_NOBODY)
+    match policy_of(request).on_expire:
+        case "fail":
+            event = Failed(step=request.step, error=_NOBODY)
+        case "reject":
+            event = Rejected(step=request.step, reason=_NOBODY)
+    return end_from_outside(run, where=Q(status=Status.AWAITING), event=event, outputs=outputs)
+
+
 def _expire(request: ApprovalRequest) -> bool:
     store = records.store_of(request.workspace, request.agent_id)
     with transaction.atomic():
@@ -50,13 +66,8 @@ def _expire(request: ApprovalRequest) -> bool:
         point("expire.claimed")
         close_request(request, RequestStatus.EXPIRED)
         run = Run.objects.get(pk=request.run_id)
-        ended = end_from_outside(
-            run,
-            where=Q(status=Status.AWAITING),
-            event=Expired(step=request.step, error="nobody decided in time: the approval expired"),
-            outputs=codec.outputs_from(record),
-        )
-        if not ended:
+        # Nobody waits for a request of the mode `record`; its run has long gone on.
+        if request.mode != "record" and not _end(run, request, codec.outputs_from(record)):
             raise Inconsistent(f"run {run.uuid} was not waiting although its record was there; nothing was changed")
         audit.record(
             "expire",

@@ -21,7 +21,9 @@ class RequestStatus(models.TextChoices):
 class ApprovalRequest(models.Model):
     """The queue's indexable side of the record `approval:<key>`: written and closed in the same transactions.
 
-    The claim is still the store's delete; nothing here decides who won.
+    The claim is still the store's delete; nothing here decides who won. `policy` is the one it was opened under, as
+    JSON. `mode` `record` is a request that no run waits for. `doubt` says why nobody could satisfy the policy when the
+    request was opened.
     """
 
     key = models.UUIDField(unique=True, editable=False)
@@ -35,6 +37,8 @@ class ApprovalRequest(models.Model):
     reason = models.TextField()
     tool = models.TextField(blank=True, default="")
     policy = models.TextField(blank=True, default="{}")
+    mode = models.CharField(max_length=8, default="gate")
+    doubt = models.TextField(blank=True, default="")
     digest = models.CharField(max_length=80)
     spec_hash = models.CharField(max_length=64)
     status = models.CharField(max_length=10, choices=RequestStatus.choices, default=RequestStatus.OPEN)
@@ -59,6 +63,27 @@ class ApprovalRequest(models.Model):
 
     def __str__(self) -> str:
         return f"{self.agent_id}: {self.step}"
+
+
+class Vote(models.Model):
+    """One person's approval of a request that needs several, for exactly what its digest shows."""
+
+    request = models.ForeignKey(ApprovalRequest, on_delete=models.CASCADE, related_name="votes")
+    user_id = models.BigIntegerField()
+    label = models.TextField()
+    digest = models.CharField(max_length=80)
+    reason = models.TextField(blank=True, default="")
+    surface = models.CharField(max_length=16)
+    at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ()
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["request", "user_id"], name="vote_person"),
+        ]
+
+    def __str__(self) -> str:
+        return self.label
 
 
 class AuditEntry(models.Model):

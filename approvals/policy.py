@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractUser
+from django.db.models import Q
 
-from approvals.models import ApprovalRequest
+from approvals.models import ApprovalRequest, Vote
 from workflows.actors import Actor
 from workflows.errors import NotAllowed
+from workflows.models import Run
+from workflows.spec.policy_model import Approvers, Policy
 
 DECIDE = "approvals.decide"
 VIEW = "approvals.view_request"
@@ -22,12 +28,29 @@ class Verdict:
     rule: str
 
 
+@functools.lru_cache(maxsize=256)
+def _read(text: str) -> Policy:
+    return Policy.model_validate_json(text)
+
+
+def policy_of(request: ApprovalRequest) -> Policy:
+    """The policy under which a request was opened."""
+    return _read(request.policy)
+
+
 def has_permission(actor: Actor, permission: str) -> bool:
     """Whether the actor's Django user is active and holds the permission now."""
-    if actor.user_id is None:
-        return False
-    user = get_user_model().objects.filter(pk=actor.user_id).first()
-    return user is not None and user.is_active and user.has_perm(permission)
+    user = _user(actor.user_id)
+    return user is not None and user.has_perm(permission)
+
+
+def _user(user_id: int | None) -> AbstractUser | None:
+    """The active user with this id."""
+    if user_id is None:
+        return None
+    users: Any = get_user_model().objects
+    found: AbstractUser | None = users.filter(pk=user_id, is_active=True).first()
+    return found
 
 
 def may_decide_at_all(actor: Actor) -> Verdict:
@@ -39,9 +62,101 @@ def may_decide_at_all(actor: Actor) -> Verdict:
     return Verdict(allowed=False, rule=f"the permission {DECIDE} is needed; ask an administrator for it")
 
 
-def may_decide(request: ApprovalRequest, actor: Actor) -> Verdict:
-    """Whether this actor may decide this request now."""
-    return may_decide_at_all(actor)
+def may_decide(request: ApprovalRequest, actor: Actor, *, approve: bool | None = None) -> Verdict:
+    """Whether this actor may approve this request now, or reject it; without `approve`, either of them."""
+    verdict = may_decide_at_all(actor)
+    if not verdict.allowed or actor.surface in ("rule", "system"):
+        return verdict
+    approvers = policy_of(request).approvers
+    among = _among(approvers, actor.user_id)
+    if not among.allowed or not approve:
+        return among
+    if approvers.four_eyes and actor.user_id == starter_of(request.run):
+        return Verdict(allowed=False, rule="four eyes: whoever started the run may not approve it, only reject it")
+    if approvers.quorum > 1 and _votes(request).filter(user_id=actor.user_id).exists():
+        return Verdict(allowed=False, rule="you approved this already; it needs other people as well")
+    return among
+
+
+def _among(approvers: Approvers, user_id: int | None) -> Verdict:
+    """Whether the user is one of those to whom the spec narrows the decision."""
+    if approvers.users is None and approvers.groups is None:
+        return Verdict(allowed=True, rule=f"holds {DECIDE}")
+    user = _user(user_id)
+    if user is not None and user.get_username() in (approvers.users or ()):
+        return Verdict(allowed=True, rule="is one of the users that the spec names")
+    if user is not None and approvers.groups:
+        group = user.groups.filter(name__in=approvers.groups).order_by("name").values_list("name", flat=True).first()
+        if group is not None:
+            return Verdict(allowed=True, rule=f"is in the group {group}")
+    return Verdict(allowed=False, rule=f"this may be decided by {who(approvers)} only")
+
+
+def who(approvers: Approvers) -> str:
+    """Those who may decide, in words."""
+    parts = []
+    if approvers.groups:
+        of = "members of" if len(approvers.groups) == 1 else "members of one of"
+        parts.append(f"{of} {', '.join(approvers.groups)}")
+    if approvers.users:
+        parts.append(", ".join(approvers.users))
+    return " or ".join(parts) or f"whoever holds {DECIDE}"
+
+
+def in_words(policy: Policy) -> str:
+    """Who decides, how many of them, and what else is asked, as a sentence for people."""
+    approvers = policy.approvers
+    many = f"{approvers.quorum} people must approve" if approvers.quorum > 1 else "one person decides"
+    words = [f"{many}: {who(approvers)}"]
+    if approvers.four_eyes:
+        words.append("not whoever started the run")
+    if policy.require_reason != "never":
+        words.append("a reason is needed" + (" to reject" if policy.require_reason == "reject" else ""))
+    return "; ".join(words)
+
+
+def starter_of(run: Run) -> int | None:
+    """The user who started the chain that this run belongs to; None for a trigger that is nobody."""
+    return run.started_by_user_id
+
+
+# Votes -------------------------------------------------------------------------------------------------------
+
+
+def _votes(request: ApprovalRequest) -> Any:
+    """The approvals given for exactly what the request shows now."""
+    return Vote.objects.filter(request=request, digest=request.digest)
+
+
+def votes(request: ApprovalRequest) -> list[Vote]:
+    """The approvals that count now: each voter's membership is asked again."""
+    approvers = policy_of(request).approvers
+    if approvers.quorum == 1:
+        return []
+    cast = list(_votes(request).order_by("id"))
+    holders = able(approvers, request.run) if cast else set()
+    return [vote for vote in cast if vote.user_id in holders]
+
+
+def able(approvers: Approvers, run: Run) -> set[int]:
+    """The ids of all users who could approve now."""
+    users: Any = get_user_model().objects.with_perm(DECIDE, backend="django.contrib.auth.backends.ModelBackend")
+    if approvers.users is not None or approvers.groups is not None:
+        name = f"{get_user_model().USERNAME_FIELD}__in"
+        users = users.filter(Q(**{name: approvers.users or ()}) | Q(groups__name__in=approvers.groups or ()))
+    found = set(users.values_list("pk", flat=True))
+    return found - {starter_of(run)} if approvers.four_eyes else found
+
+
+def doubt(policy: Policy, run: Run) -> str:
+    """Why nobody can satisfy this policy today; empty when it can be satisfied."""
+    approvers = policy.approvers
+    there = len(able(approvers, run))
+    if there >= approvers.quorum:
+        return ""
+    less = "nobody" if there == 0 else f"only {there}"
+    without = " who did not start the run" if approvers.four_eyes else ""
+    return f"{less} of {who(approvers)}{without} may approve today, and {approvers.quorum} must"
 
 
 def may_view(actor: Actor) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from approvals import audit, policy, records
+from approvals import audit, ballots, policy, records
 from approvals.errors import ApprovalNotFound
 from approvals.models import ApprovalRequest, RequestStatus
 from statestore.clock import DbNow
@@ -92,7 +92,6 @@ def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]
         raise ApprovalNotFound(key, decision_of(key, workspace))
     record = stored.value
     records.check_format(record)
-    verdict = policy.may_decide(request, actor)
     shown = summary(request) | {
         "message": record["reason"],
         "action": record["action"],
@@ -100,12 +99,21 @@ def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]
         "digest": record["digest"],
         "specHash": record["spec_hash"],
         "policy": jsontext.loads(request.policy),
-        "votes": [],
-        "may": {"decide": verdict.allowed, "rule": verdict.rule},
+        "policyText": policy.in_words(policy.policy_of(request)),
+        "votes": ballots.standing(request)["by"],
+        "may": _may(request, actor),
     }
     if "previous" in record:
         shown["reopenedFrom"] = record["previous"]
     return shown
+
+
+def _may(request: ApprovalRequest, actor: Actor) -> dict[str, Any]:
+    """What the caller may do with the request, and the rule that says so; `decide` is true if it is anything."""
+    approve, reject = (policy.may_decide(request, actor, approve=approve) for approve in (True, False))
+    allowed = approve.allowed or reject.allowed
+    told = {"decide": allowed, "approve": approve.allowed, "reject": reject.allowed}
+    return told | {"rule": approve.rule if not approve.allowed else reject.rule}
 
 
 def is_key(text: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
 
-from approvals import audit, policy, records
+from approvals import answers, audit, ballots, policy, records
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.policy import Verdict
@@ -33,10 +33,14 @@ REASON_LIMIT = 4000
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """`run` is the fresh run that goes on (or the final, rejected one); `decision` is what the queue will say."""
+    """`run` is the fresh run that goes on (or the final, rejected one); `decision` is what the queue will say.
+
+    Where more people must approve, `run` still waits, and `votes` says how many have and how many must.
+    """
 
     run: Run
     decision: dict[str, Any]
+    votes: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +51,7 @@ class _Asked:
     reason: str
     actor: Actor
     digest: str | None
+    answers: Json | None
 
 
 def decide(
@@ -68,14 +73,14 @@ def decide(
     scope: a key of another workflow is as good as absent.
     """
     policy.need(policy.may_decide_at_all(actor))
-    asked = _Asked(approved=approved, reason=_checked_reason(reason), actor=actor, digest=digest)
+    asked = _Asked(approved=approved, reason=_checked_reason(reason), actor=actor, digest=digest, answers=answers)
     for _ in range(TRIES):
         request = find_request(key, workspace, agent_id)
         stored = _read(request)
         if request is None or stored is None:
             raise ApprovalNotFound(key, decision_of(key, workspace) if agent_id is None else None)
         point("decide.record_read")
-        _check(request, stored.value, asked, answers, edits)
+        asked = _checked(request, stored.value, asked, edits)
         point("decide.before_claim")
         outcome = _claim(request, stored, asked)
         if outcome is not None:
@@ -90,7 +95,8 @@ def decide_run(run: Run, *, workspace: str = WORKSPACE, **asked: Any) -> Outcome
     """Decide the pending request of a run's chain. NothingPending when it does not wait for anybody."""
     policy.need(policy.may_decide_at_all(asked["actor"]))
     present = newest(run)
-    request = ApprovalRequest.objects.filter(run=present, status=RequestStatus.OPEN).order_by("id").last()
+    waits = ApprovalRequest.objects.filter(run=present, status=RequestStatus.OPEN, mode="gate")
+    request = waits.order_by("id").last()
     if present.status != Status.AWAITING or request is None:
         status = "running" if present.status == Status.QUEUED else present.status
         raise NothingPending(f"the run is {status}; nothing is pending", status=status)
@@ -122,32 +128,47 @@ def _checked_reason(reason: str | None) -> str:
     return text
 
 
-def _check(request: ApprovalRequest, record: Record, asked: _Asked, answers: Json, edits: Json) -> None:
-    """Everything that can refuse, before anything is consumed: who, the spec, the action, the answers."""
-    policy.need(policy.may_decide(request, asked.actor))
+def _checked(request: ApprovalRequest, record: Record, asked: _Asked, edits: Json) -> _Asked:
+    """Everything that can refuse, before anything is consumed: who, the spec, the action, the answers.
+
+    What was asked comes back with the defaults of the form.
+    """
+    policy.need(policy.may_decide(request, asked.actor, approve=asked.approved))
     records.check_format(record)
-    if asked.approved:
-        present = registry.registry().present_hash(request.agent_id, request.run.source)
-        if present != record["spec_hash"]:
-            raise SpecChanged(recorded=record["spec_hash"], present=present)
+    if asked.approved and present_hash(request) != record["spec_hash"]:
+        raise SpecChanged(recorded=record["spec_hash"], present=present_hash(request))
     if asked.digest is not None and asked.digest != record["digest"]:
         raise ActionChanged(shown=asked.digest, present=record["digest"])
-    for name, given in (("answers", answers), ("edits", edits)):
-        if given is not None:
-            message = "this request takes none"
-            raise Invalid(f"{name}: {message}", [{"path": name, "message": message}])
+    held = policy.policy_of(request)
+    answers.check_digest(held, surface=asked.actor.surface, digest=asked.digest)
+    answers.check_reason(held, approved=asked.approved, reason=asked.reason)
+    if edits is not None:
+        message = "this request takes none"
+        raise Invalid(f"edits: {message}", [{"path": "edits", "message": message}])
+    return replace(asked, answers=answers.checked(held, approved=asked.approved, answers=asked.answers))
+
+
+def present_hash(request: ApprovalRequest) -> str | None:
+    """The hash of the request's spec as its file is on disk now."""
+    return registry.registry().present_hash(request.agent_id, request.run.source)
 
 
 def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcome | None:
-    """In one transaction: version bump, counted delete, proof, successor. None when another was quicker."""
+    """In one transaction: version bump, counted delete, proof, successor. None when another was quicker.
+
+    Where more people must approve, the vote is stored in place of all that follows the bump.
+    """
     store = records.store_of(request.workspace, request.agent_id)
     name = records.store_key(request.key)
     with transaction.atomic():
         if not store.bump(name, stored.version):
             return None
         # Read again inside: who may decide is a question of now.
-        verdict = policy.may_decide(request, asked.actor)
+        verdict = policy.may_decide(request, asked.actor, approve=asked.approved)
         policy.need(verdict)
+        cast = ballots.cast(request, asked, verdict) if asked.approved else None
+        if cast is not None:
+            return Outcome(run=request.run, decision=cast.decision, votes=cast.votes)
         record = store.claim(name, stored.version + 1)
         if record is ABSENT:
             # The row is locked by the bump above: only its expiry can have come between.
@@ -160,42 +181,59 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
 def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict) -> Outcome:
     """With the claim in hand: close the request, leave the old run, make the successor, write the proof."""
     moment = now()
-    outcome = "approved" if asked.approved else "rejected"
     close_request(request, RequestStatus.DECIDED)
-    decision = records.decision_from(
-        record,
-        request,
-        approved=asked.approved,
-        reason=asked.reason or None,
-        by=asked.actor.label,
-        at=rfc3339(moment),
-        surface=asked.actor.surface,
-    )
     run = Run.objects.get(pk=request.run_id)
-    leave(run, Status.AWAITING)
-    outputs = codec.outputs_from(record)
-    if asked.approved:
-        successor = go_on(run, outputs=outputs, decision=decision)
-    else:
-        successor = end_rejected(run, outputs=outputs, decision=decision, reason=asked.reason or REJECTED)
+    successor = run if request.mode == "record" else _successor(request, run, record, asked, rfc3339(moment))
     entry = audit.record(
         "decide",
-        outcome=outcome,
+        outcome="approved" if asked.approved else "rejected",
         workspace=request.workspace,
         actor=asked.actor,
         key=str(request.key),
         run=str(run.uuid),
-        successor=str(successor.uuid),
+        successor=str(successor.uuid) if successor.pk != run.pk else "",
         agent_id=request.agent_id,
         step=request.step,
         reason=asked.reason,
         digest=record["digest"],
         digest_sent=asked.digest is not None,
         spec_hash=record["spec_hash"],
-        policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule}),
+        answers="" if asked.answers is None else jsontext.dumps(asked.answers),
+        policy=jsontext.dumps(proof(request, verdict)),
     )
-    told = {"outcome": outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
+    told = {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Outcome(run=successor, decision=told)
+
+
+def proof(request: ApprovalRequest, verdict: Verdict) -> dict[str, Any]:
+    """The policy as it was evaluated: what it says, the rule that allowed it, and the votes that counted."""
+    cast = [{"by": vote.label, "at": rfc3339(vote.at)} for vote in policy.votes(request)]
+    evaluated = {"policy": jsontext.loads(request.policy), "rule": verdict.rule}
+    return {**evaluated, "votes": cast} if cast else evaluated
+
+
+def _successor(request: ApprovalRequest, run: Run, record: Record, asked: _Asked, at: str) -> Run:
+    """The run that goes on: queued where there is something to do, or final already after a rejection."""
+    held = policy.policy_of(request)
+    goes_on = asked.approved
+    if not asked.approved and (held.on_reject == "continue" or held.on_decision.rejected is not None):
+        goes_on = present_hash(request) == record["spec_hash"]
+    decision = records.decision_from(
+        record,
+        request,
+        approved=asked.approved,
+        reason=asked.reason or None,
+        by=asked.actor.label,
+        at=at,
+        surface=asked.actor.surface,
+        answers=asked.answers,
+        goes_on=goes_on and not asked.approved,
+    )
+    leave(run, Status.AWAITING)
+    outputs = codec.outputs_from(record)
+    if goes_on:
+        return go_on(run, outputs=outputs, decision=decision)
+    return end_rejected(run, outputs=outputs, decision=decision, reason=asked.reason or REJECTED)
 
 
 def close_request(request: ApprovalRequest, status: RequestStatus) -> None:

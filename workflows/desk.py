@@ -38,10 +38,16 @@ class Desk(Protocol):
     """The approvals side of a run."""
 
     def consider(self, run: Run, pause: Pause) -> Consideration:
-        """Called outside any transaction, before a pause is stored: rules and checkers may be slow."""
+        """Called outside any transaction, before a pause is stored: Decided where the policy's rules decided."""
+
+    def decided(self, run: Run, pause: Pause, decision: Decision) -> None:
+        """Write the proof of a rule's decision. Called inside the driver's transaction."""
 
     def open(self, run: Run, pause: Pause) -> str:
-        """Store the record and the request and answer the key. Called inside the driver's transaction."""
+        """Store the record and the request and answer the key. Called inside the driver's transaction.
+
+        A request that the run does not wait for is opened once, however often its step is entered again.
+        """
 
     def outputs(self, run: Run) -> dict[str, Any] | None:
         """What codec.outputs_json makes, of a waiting run: it lives in the run's record. None when that is gone."""

@@ -21,6 +21,7 @@ from workflows.engine.effects import (
     MatchPatterns,
     Pause,
     ReadEnvironment,
+    Recorded,
     ToolFailed,
 )
 from workflows.engine.events import EngineEvent
@@ -50,8 +51,8 @@ class Journal(Protocol):
     def closing(self, outcome: object) -> None:
         """The call came back."""
 
-    def pause(self, pause: Pause) -> Decision | None:
-        """The decision, when there is one at once; None when the pause is stored."""
+    def pause(self, pause: Pause) -> Decision | Recorded | None:
+        """The decision, when there is one at once; Recorded when nobody waits for it; None when the pause is stored."""
 
     def still_mine(self) -> None:
         """Raise when the run was lost; asked immediately before a request leaves."""

@@ -8,18 +8,19 @@ from django.db.models import F, Q
 
 from statestore.clock import DbNow
 from workflows import codec
-from workflows.engine.events import Cancelled, Expired, Failed, Interrupted
+from workflows.engine.events import Cancelled, Expired, Failed, Interrupted, Rejected
 from workflows.engine.values import Outputs
 from workflows.journal import event_row
 from workflows.models import Run, Status
 
-Ending = Cancelled | Expired | Failed | Interrupted
+Ending = Cancelled | Expired | Failed | Interrupted | Rejected
 
 _STATUS = {
     Cancelled: Status.CANCELLED,
     Expired: Status.EXPIRED,
     Failed: Status.FAILED,
     Interrupted: Status.INTERRUPTED,
+    Rejected: Status.REJECTED,
 }
 
 
@@ -31,7 +32,7 @@ def end_from_outside(run: Run, *, where: Q, event: Ending, outputs: Outputs | No
     fields: dict[str, Any] = {} if outputs is None else {"outputs": codec.dump_outputs(outputs)}
     moved = Run.objects.filter(where, pk=run.pk).update(
         status=_STATUS[type(event)],
-        error=event.error,
+        error=event.reason if isinstance(event, Rejected) else event.error,
         ended_at=DbNow(),
         lease_owner="",
         lease_until=None,

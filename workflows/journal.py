@@ -22,7 +22,7 @@ from workflows import codec
 from workflows.desk import CannotPause, Decided, desk
 from workflows.draining import draining
 from workflows.engine import jsontext, state
-from workflows.engine.effects import AskModel, CallTool, Decision, ModelFailed, Pause, ToolFailed
+from workflows.engine.effects import AskModel, CallTool, Decision, ModelFailed, Pause, Recorded, ToolFailed
 from workflows.engine.events import (
     AwaitingApproval,
     Completed,
@@ -61,6 +61,8 @@ def payload_of(event: Event) -> str:
         wire.pop("output", None)
     if isinstance(event, StepStarted | StepCompleted):
         wire["index"] = event.index
+    if isinstance(event, Completed) and event.inner:
+        wire["inner"] = list(event.inner)
     return jsontext.dumps(wire)
 
 
@@ -133,7 +135,7 @@ class RunJournal:
                 return  # This entry of the step was told before the run was given back, or taken over.
         elif isinstance(event, StepCompleted):
             self._outputs[event.step] = event.output
-            if not event.replayed:
+            if not event.replayed and not event.within:
                 self._index, self._phase = event.index + 1, "before"
         elif isinstance(event, Failed) and event.step is not None:
             # A step can fail after it completed (a guardrail without fallback): a retry enters it again.
@@ -204,11 +206,17 @@ class RunJournal:
         if draining.is_set():
             self._hand_back(max(0.0, until - time.monotonic()), slot)
 
-    def pause(self, pause: Pause) -> Decision | None:
-        """Ask the desk: a rule's decision at once, or None after the pause is stored and the lease given back."""
+    def pause(self, pause: Pause) -> Decision | Recorded | None:
+        """Ask the desk: a rule's decision at once, or None after the pause is stored and the lease given back.
+
+        Where nobody waits for the decision, the run goes on beside its request.
+        """
         considered = desk().consider(self.run, pause)
         if isinstance(considered, Decided):
+            self._decided(pause, considered.decision)
             return considered.decision
+        if pause.policy.mode == "record":
+            return self._beside(pause)
         point("run.before_pause")
         self._index, self._phase, self._step = pause.step_index, pause.phase, pause.step
         try:
@@ -223,6 +231,18 @@ class RunJournal:
             self.note(Failed(step=pause.step, error=str(error)))
         point("run.paused")
         return None
+
+    def _decided(self, pause: Pause, decision: Decision) -> None:
+        """Keep a rule's decision with the run, so that whoever takes it over does not ask the rule again."""
+        with transaction.atomic():
+            desk().decided(self.run, pause, decision)
+            self._write(decision=codec.dump_decision(decision))
+
+    def _beside(self, pause: Pause) -> Recorded:
+        with transaction.atomic():
+            key = desk().open(self.run, pause)
+            self._write()
+        return Recorded(key=key)
 
     def interrupt(self, error: str) -> None:
         """Something unforeseen happened: stop here, name the step, leave the rest to an operator.

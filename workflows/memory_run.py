@@ -7,7 +7,7 @@ from typing import Any
 
 from workflows.driver import drive
 from workflows.engine import state
-from workflows.engine.effects import AskModel, CallTool, Decision, Pause
+from workflows.engine.effects import AskModel, CallTool, Decision, Pause, Recorded
 from workflows.engine.events import AwaitingApproval, Event
 from workflows.engine.situation import Situation
 from workflows.spec.model import Spec
@@ -58,7 +58,12 @@ class MemoryJournal:
             self._waiter(seconds, slot)
         clock.sleep(seconds)
 
-    def pause(self, pause: Pause) -> Decision | None:
+    def pause(self, pause: Pause) -> Decision | Recorded | None:
+        if pause.policy.mode == "record":
+            return Recorded(key=None)
+        decided = by_rule(pause)
+        if decided is not None:
+            return decided
         self.note(AwaitingApproval(step=pause.step, kind=pause.kind, reason=pause.reason, tool=pause.tool))
         decision = self._ask(pause)
         if decision is not None:
@@ -82,7 +87,16 @@ def run_in_memory(
     return journal.state
 
 
-def decision_for(pause: Pause, *, approved: bool, reason: str | None, by: str) -> Decision:
+def by_rule(pause: Pause) -> Decision | None:
+    """The decision that the policy's own rules took when the gate opened, None where a person has to (spec 1.2)."""
+    verdict = pause.verdict
+    if verdict is None or verdict.approved is None:
+        return None
+    reason = verdict.reason or None
+    return decision_for(pause, approved=verdict.approved, reason=reason, by=verdict.rule, surface="rule")
+
+
+def decision_for(pause: Pause, *, approved: bool, reason: str | None, by: str, surface: str = "cli") -> Decision:
     """A decision given at once, for exactly this pause."""
     return Decision(
         approved=approved,
@@ -92,5 +106,5 @@ def decision_for(pause: Pause, *, approved: bool, reason: str | None, by: str) -
         tool=pause.tool,
         digest=pause.digest,
         by=by,
-        surface="cli",
+        surface=surface,
     )

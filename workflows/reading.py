@@ -108,7 +108,9 @@ def event_of(row: RunEvent, outputs: Outputs) -> Event:
                 key=facts.get("key"),
             )
         case "completed":
-            return Completed(output={step: value for step, value in outputs.items() if value is not NOTHING})
+            inner = facts.get("inner", ())
+            kept = {step: value for step, value in outputs.items() if value is not NOTHING and step not in inner}
+            return Completed(output=kept)
         case "rejected":
             return Rejected(step=facts["step"], reason=facts["reason"])
         case "failed":

@@ -23,6 +23,7 @@ from workflows.engine.values import NOTHING, Json, MaybeJson, Outputs
 from workflows.errors import Invalid, NotPossible, RunNotFound, SpecChanged, TooLarge
 from workflows.headers import passed_on
 from workflows.models import WORKSPACE, Run, SpecVersion, Status
+from workflows.not_yet import check_performed
 from workflows.registry import SpecFile
 from workflows.successors import go_on, leave
 from workflows.tasks import enqueue
@@ -58,12 +59,13 @@ def start_run(
 ) -> Started:
     """Register a run and queue it, in one transaction.
 
-    Raises Invalid (input, vars, or an idempotency key that was used for another request), TooLarge, ModelUnavailable;
-    then nothing is written.
+    Raises Invalid (input, vars, or an idempotency key that was used for another request), TooLarge, ModelUnavailable,
+    NotYet; then nothing is written.
     """
     _check_input(input)
     given = dict(overrides or {})
     _check_overrides(spec_file, given)
+    check_performed(spec_file.spec)
     client_for(spec_file.spec, os.environ)
     trigger = Trigger(headers=passed_on((headers or {}).items()), body=body)
     run = Run(

@@ -8,7 +8,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals import policy, records, services
+from approvals import ballots, policy, records, services
 from approvals.admin import words
 from approvals.admin.access import actor_of
 from approvals.admin.refusals import REFUSALS, Problem, problem_of
@@ -63,6 +63,11 @@ def _row(pk: int) -> ApprovalRequest:
 
 
 def _decided(request: HttpRequest, outcome: Outcome) -> HttpResponse:
+    if outcome.votes is not None:
+        more = outcome.votes["needed"] - outcome.votes["given"]
+        people = "person" if more == 1 else "people"
+        messages.success(request, f"Your approval counts. {more} more {people} must approve before the run goes on.")
+        return HttpResponseRedirect(reverse(QUEUE))
     said = {
         "approved": "Approved. The run goes on from here.",
         "rejected": "Rejected. The run has ended; nothing more is called.",
@@ -127,7 +132,8 @@ def _over(row: ApprovalRequest) -> dict[str, Any]:
 def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, Any]:
     """The action as it is stored, and what this person may do with it."""
     yes, no = words.promise_of(row, record)
-    verdict = policy.may_decide(row, actor)
+    held = policy.policy_of(row)
+    approve, reject = (policy.may_decide(row, actor, approve=choice) for choice in (True, False))
     present = present_hash(row.agent_id, row.run.source)
     action = record["action"]
     return {
@@ -140,7 +146,12 @@ def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, An
         "outputs": [(clipped(step, 120), data(value)) for step, value in record["outputs"].items()],
         "raw": visible(jsontext.dumps_pretty({"message": record["reason"], "action": action})),
         "digest": record["digest"],
-        "verdict": verdict,
+        "approve": approve,
+        "reject": reject,
+        "who": policy.in_words(held) if row.policy not in ("", "{}") else "",
+        "doubt": row.doubt,
+        "votes": ballots.standing(row) if held.approvers.quorum > 1 else None,
+        "reason_needed": held.require_reason,
         "spec_changed": present != record["spec_hash"],
         "recorded_hash": record["spec_hash"][:12],
         "present_hash": present[:12] if present else "",

@@ -126,5 +126,11 @@ def _by_key(key: str, asked: dict[str, Any], unknown: RunNotFound) -> Outcome:
 
 def decided(outcome: Outcome, wait: float) -> Response:
     """The fresh run, when it has reached its next pause or end, or after `wait` seconds."""
+    if outcome.votes is not None:
+        waiting = reading.run_json(outcome.run)
+        pending = waiting["state"].get("pendingApproval")
+        if pending is not None:
+            pending["votes"] = outcome.votes
+        return answer(**waiting)
     reading.wait_for(outcome.run, wait)
     return answer(**reading.run_json(outcome.run))

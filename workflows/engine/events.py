@@ -45,9 +45,13 @@ class AwaitingApproval:
 
 @dataclass(frozen=True, kw_only=True)
 class Completed:
-    """`output` maps step names to outputs; steps without a value are left out."""
+    """`output` maps step names to outputs; steps without a value are left out.
+
+    `inner` names what is kept beside the outputs and is none: what the gates of steps called (1.2).
+    """
 
     output: dict[str, Json]
+    inner: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

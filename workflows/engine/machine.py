@@ -44,7 +44,8 @@ def run(spec: Spec, situation: Situation) -> Generator[EngineEvent | Effect, Any
     for index in range(first, len(walk.steps)):
         if not (yield from _step(walk, walk.place(index))):
             return
-    yield Completed(output=_in_step_order(walk))
+    names = {step.step for step in walk.steps}
+    yield Completed(output=_in_step_order(walk), inner=tuple(name for name in walk.outputs if name not in names))
 
 
 def _replayed(walk: Walk) -> Advance[None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import ArgumentTypeError
 from datetime import datetime
 from typing import Any
 
@@ -10,12 +11,14 @@ from django.core.management.base import CommandParser
 from approvals import policy
 from approvals.actors import cli_actor
 from approvals.queue import MOST, detail, waiting
-from approvals.services import decide
+from approvals.services import Outcome, decide
 from statestore.clock import now
 from workflows.actors import Actor
+from workflows.engine import jsontext
+from workflows.engine.values import Json
 from workflows.management.acting import add_as, as_words
 from workflows.management.answers import AnsweringCommand
-from workflows.management.base import DONE
+from workflows.management.base import DONE, WAITING
 from workflows.management.following import rest_of, to_rest
 from workflows.management.terminal import facts, one_line, pretty, quoted, table, time_left, to_type
 from workflows.reading import run_json
@@ -42,6 +45,7 @@ class Command(AnsweringCommand):
             one.add_argument("key", metavar="KEY", help="the request's key")
         for one in deciding:
             one.add_argument("--reason", default="", metavar="TEXT", help="why; kept with the decision")
+            one.add_argument("--answers", type=_json, metavar="JSON", help="answers to the request's form, an object")
 
     def perform(self, **options: Any) -> int:
         actor = cli_actor(options["as_user"])
@@ -72,7 +76,10 @@ class Command(AnsweringCommand):
 
     def _decide(self, actor: Actor, options: dict[str, Any]) -> int:
         approved, as_json = options["verb"] == "approve", options["json"]
-        outcome = decide(options["key"], approved=approved, reason=options["reason"] or None, actor=actor)
+        given = {"reason": options["reason"] or None, "answers": options["answers"], "actor": actor}
+        outcome = decide(options["key"], approved=approved, **given)
+        if outcome.votes is not None:
+            return self._voted(outcome, as_json)
         if not as_json:
             self.show(f"{'Approved' if approved else 'Rejected'} by {one_line(actor.label)}.")
         run = to_rest(outcome.run, here=False)
@@ -89,6 +96,14 @@ class Command(AnsweringCommand):
                 self.say(rest.complaint)
         return rest.code
 
+    def _voted(self, outcome: Outcome, as_json: bool) -> int:
+        votes = outcome.votes or {}
+        if as_json:
+            self.answer({"success": True, **run_json(outcome.run), "votes": votes})
+        else:
+            self.show(f"Your approval counts: {votes['given']} of {votes['needed']}. Others must approve as well.")
+        return WAITING
+
 
 def _all_waiting() -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
@@ -99,6 +114,13 @@ def _all_waiting() -> list[dict[str, Any]]:
         if page.next is None:
             return items
         after = page.next
+
+
+def _json(text: str) -> Json:
+    try:
+        return jsontext.loads(text)
+    except ValueError as problem:
+        raise ArgumentTypeError(f"not JSON: {problem}") from problem
 
 
 def _left(item: dict[str, Any]) -> str:

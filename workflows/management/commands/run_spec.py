@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import sys
+import uuid
 from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import Any, cast
@@ -20,7 +21,7 @@ from workflows.engine.events import Event
 from workflows.engine.situation import Situation, Trigger
 from workflows.engine.state import new_state
 from workflows.engine.values import Json
-from workflows.errors import FixturesUnusable, ModelUnavailable
+from workflows.errors import FixturesUnusable, ModelUnavailable, NotYet
 from workflows.management.acting import starter
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import BAD_SPEC, DONE, INTERRUPTED, REFUSED, WAITING, Stop, UsageError
@@ -94,7 +95,7 @@ class Command(AnsweringCommand):
         as_json: bool = options["json"]
         try:
             world = world_for(spec_file.spec, options["timeout"], recording=_recording(options))
-        except (ModelUnavailable, FixturesUnusable) as refusal:
+        except (ModelUnavailable, FixturesUnusable, NotYet) as refusal:
             if not as_json:
                 raise
             self.answer({"success": False, "phase": "execution", "error": refusal.message})
@@ -103,6 +104,7 @@ class Command(AnsweringCommand):
             input=options["input"],
             trigger=Trigger(headers={name.lower(): text for name, text in options["header"]}),
             overrides=dict(options["var"]),
+            root=str(uuid.uuid4()),
         )
         progress = self._progress(as_json)
         out = self.stderr if as_json else self.stdout

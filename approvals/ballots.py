@@ -1,0 +1,83 @@
+"""Approvals that need several people: a vote each, until enough of them count (spec 1.2, `approvers.quorum`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from approvals import audit, policy
+from approvals.models import ApprovalRequest, Vote
+from approvals.policy import Verdict
+from statestore.clock import now
+from workflows.actors import Actor
+from workflows.engine import jsontext
+from workflows.errors import NotAllowed
+from workflows.times import rfc3339
+
+
+class Asked(Protocol):
+    """What of a decision a vote keeps."""
+
+    @property
+    def actor(self) -> Actor: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def digest(self) -> str | None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cast:
+    """A vote that does not decide yet: `votes` as on the wire, `decision` as the queue would tell it."""
+
+    votes: dict[str, Any]
+    decision: dict[str, Any]
+
+
+def standing(request: ApprovalRequest) -> dict[str, Any]:
+    """`{needed, given, by: [{by, at}]}`: the approvals that count now."""
+    counted = policy.votes(request)
+    by = [{"by": vote.label, "at": rfc3339(vote.at)} for vote in counted]
+    return {"needed": policy.policy_of(request).approvers.quorum, "given": len(by), "by": by}
+
+
+def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | None:
+    """Store this approval as a vote. None when with it enough people approve: then it decides.
+
+    Inside the transaction that holds the record's row, so two votes at once cannot miss each other.
+    """
+    if policy.policy_of(request).approvers.quorum == 1:
+        return None
+    user_id = asked.actor.user_id
+    if user_id is None:
+        raise NotAllowed("only people vote", rule="only people vote")
+    Vote.objects.filter(request=request, user_id=user_id).exclude(digest=request.digest).delete()
+    Vote.objects.create(
+        request=request,
+        user_id=user_id,
+        label=asked.actor.label,
+        digest=request.digest,
+        reason=asked.reason,
+        surface=asked.actor.surface,
+        at=now(),
+    )
+    votes = standing(request)
+    if votes["given"] >= votes["needed"]:
+        return None
+    entry = audit.record(
+        "vote",
+        outcome="approved",
+        workspace=request.workspace,
+        actor=asked.actor,
+        key=str(request.key),
+        run=str(request.run.uuid),
+        agent_id=request.agent_id,
+        step=request.step,
+        reason=asked.reason,
+        digest=request.digest,
+        digest_sent=asked.digest is not None,
+        spec_hash=request.spec_hash,
+        policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule, "votes": votes["by"]}),
+    )
+    told = {"outcome": "voted", "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
+    return Cast(votes=votes, decision=told)

@@ -1,0 +1,60 @@
+"""What a spec of version 1.2 may say and this version of Kampong does not do yet: such a spec is not run.
+
+Nothing that limits who may decide, or what happens then, is ever left out in silence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from workflows.errors import NotYet
+from workflows.spec.model import ApprovalStep, CloseStep, ConditionStep, OnceStep, OpenStep, Spec
+from workflows.spec.policy_model import Policy
+from workflows.spec.trigger_model import WebhookTrigger
+
+
+def not_yet(spec: Spec) -> tuple[str, ...]:
+    """Each part that is not performed, as a person finds it in the file; empty when the spec can be run."""
+    return tuple(dict.fromkeys(_parts(spec)))
+
+
+def check_performed(spec: Spec) -> None:
+    """NotYet unless all of the spec is performed."""
+    parts = not_yet(spec)
+    if parts:
+        raise NotYet(parts)
+
+
+def _parts(spec: Spec) -> Iterator[str]:
+    agent = spec.agent
+    trigger = agent.trigger
+    if trigger is not None and trigger != WebhookTrigger():
+        yield f"the {trigger.type} trigger as it is written"
+    for step in agent.workflow:
+        if isinstance(step, OnceStep | OpenStep | CloseStep):
+            yield f'step "{step.step}" on the store'
+    for policy in _policies(spec):
+        yield from _of_policy(policy)
+
+
+def _policies(spec: Spec) -> Iterator[Policy]:
+    yield spec.agent.policy
+    yield from (tool.policy for tool in spec.agent.tools)
+    yield from (step.policy for step in spec.agent.workflow if isinstance(step, ApprovalStep | ConditionStep))
+
+
+def _of_policy(policy: Policy) -> Iterator[str]:
+    written = {
+        "form": policy.form,
+        "editable": policy.editable,
+        "remind_every": policy.remind_every,
+        "escalate": policy.escalate,
+        "recall": policy.recall,
+        "valid_for": policy.valid_for,
+        "notify": policy.notify,
+        "approvers.delegate": policy.approvers.delegate,
+        "on_expire: execute_tool": policy.on_expire_tool,
+    }
+    yield from (name for name, value in written.items() if value)
+    if policy.mode == "record" and policy.on_decision != Policy().on_decision:
+        yield "on_decision of a request that is only recorded"
