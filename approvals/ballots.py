@@ -11,6 +11,7 @@ from approvals.policy import Verdict
 from statestore.clock import now
 from workflows.actors import Actor
 from workflows.engine import jsontext
+from workflows.engine.values import Json
 from workflows.errors import NotAllowed
 from workflows.times import rfc3339
 
@@ -24,6 +25,8 @@ class Asked(Protocol):
     def reason(self) -> str: ...
     @property
     def digest(self) -> str | None: ...
+    @property
+    def answers(self) -> Json | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +80,7 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | Non
         digest=request.digest,
         digest_sent=asked.digest is not None,
         spec_hash=request.spec_hash,
+        answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule, "votes": votes["by"]}),
     )
     told = {"outcome": "voted", "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}

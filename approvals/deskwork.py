@@ -7,8 +7,10 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import Q
+
 from approvals import audit, records
-from approvals.models import ApprovalRequest, RequestStatus
+from approvals.models import ApprovalRequest, AuditEntry, RequestStatus
 from approvals.policy import doubt
 from approvals.services import close_request
 from statestore.clock import now
@@ -34,7 +36,12 @@ class ApprovalDesk:
         return Ask() if decision is None else Decided(decision=replace(decision, at=rfc3339(now())))
 
     def decided(self, run: Run, pause: Pause, decision: Decision) -> None:
-        """The audit entry of a rule's decision: there is no record and no request."""
+        """The audit entry of a rule's decision: there is no record and no request.
+
+        One is enough where the run does not keep the decision, and enters the step again after a takeover.
+        """
+        if pause.policy.mode == "record" and _proved(run, pause):
+            return
         audit.record(
             "decide",
             outcome="approved" if decision.approved else "rejected",
@@ -53,7 +60,8 @@ class ApprovalDesk:
         """The key of a new record and request. CannotPause when the state is over the record's limit."""
         policy = pause.policy
         if policy.mode == "record":
-            opened = ApprovalRequest.objects.filter(run=run, step_index=pause.step_index, mode="record").first()
+            chain = Q(run=run.root_id_or_own) | Q(run__root=run.root_id_or_own)
+            opened = ApprovalRequest.objects.filter(chain, step_index=pause.step_index, mode="record").first()
             if opened is not None:
                 return str(opened.key)
         key = uuid.uuid4()
@@ -122,6 +130,11 @@ class ApprovalDesk:
             reason=reason,
             **facts,
         )
+
+
+def _proved(run: Run, pause: Pause) -> bool:
+    entries = AuditEntry.objects.filter(run=str(run.uuid), act="decide", step=pause.step, surface="rule")
+    return entries.exists()
 
 
 def _proof(policy: Policy, rule: str) -> str:

@@ -76,6 +76,8 @@ def summary(request: ApprovalRequest) -> dict[str, Any]:
     }
     if request.tool:
         line["toolName"] = request.tool
+    if request.mode == "record":
+        line["mode"] = request.mode  # no run waits for it
     return line
 
 
@@ -103,6 +105,11 @@ def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]
         "votes": ballots.standing(request)["by"],
         "may": _may(request, actor),
     }
+    if "advice" in record:
+        shown["advice"] = record["advice"]
+    form = policy.policy_of(request).form
+    if form is not None:
+        shown["form"] = form
     if "previous" in record:
         shown["reopenedFrom"] = record["previous"]
     return shown

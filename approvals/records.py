@@ -66,6 +66,9 @@ def make(run: Run, pause: Pause) -> Record:
         **codec.outputs_json(pause.outputs),
         "reopens": 0,
     }
+    verdict = pause.verdict
+    if verdict is not None:
+        record["advice"] = {"rule": verdict.rule, "reason": verdict.reason}
     earlier = pause.differs_from
     if earlier is not None:
         record["reopens"] = earlier.reopens + 1

@@ -149,6 +149,9 @@ class RunJournal:
     def opening(self, effect: AskModel | CallTool, name: str) -> None:
         """Commit the attempt row of a call that is about to leave; renews the lease in the same statement."""
         point("run.before_attempt")
+        if effect.index < self._index:
+            # The guardrail of a completed step calls: whoever takes the run over enters it there, not behind it.
+            self._index, self._phase = effect.index, "after"
         self._attempts += 1
         attempt = Attempt(
             workspace=self.run.workspace,
@@ -178,7 +181,9 @@ class RunJournal:
         """Counted in the rows: neither a release, nor a drain, nor a takeover gives a call more attempts."""
         if not self._attempts:
             return 0
-        return self.run.attempts.filter(step_index=effect.index, kind="tool", name=effect.tool).count()
+        return self.run.attempts.filter(
+            step_index=effect.index, step=effect.step, kind="tool", name=effect.tool
+        ).count()
 
     def holds_slot(self, target: str) -> bool:
         """Once: the next attempt needs another."""
@@ -212,11 +217,11 @@ class RunJournal:
         Where nobody waits for the decision, the run goes on beside its request.
         """
         considered = desk().consider(self.run, pause)
+        if pause.policy.mode == "record":
+            return self._beside(pause, considered.decision if isinstance(considered, Decided) else None)
         if isinstance(considered, Decided):
             self._decided(pause, considered.decision)
             return considered.decision
-        if pause.policy.mode == "record":
-            return self._beside(pause)
         point("run.before_pause")
         self._index, self._phase, self._step = pause.step_index, pause.phase, pause.step
         try:
@@ -233,14 +238,23 @@ class RunJournal:
         return None
 
     def _decided(self, pause: Pause, decision: Decision) -> None:
-        """Keep a rule's decision with the run, so that whoever takes it over does not ask the rule again."""
+        """Keep a rule's decision with the run, so that whoever takes it over does not ask the rule again.
+
+        It enters the gate once more with that decision, as after a pause.
+        """
+        self._index, self._phase, self._step = pause.step_index, pause.phase, pause.step
         with transaction.atomic():
             desk().decided(self.run, pause, decision)
             self._write(decision=codec.dump_decision(decision))
 
-    def _beside(self, pause: Pause) -> Recorded:
+    def _beside(self, pause: Pause, decision: Decision | None) -> Recorded:
+        """The request, or the proof of the rule that decided; the run takes no decision and goes on."""
+        key = None
         with transaction.atomic():
-            key = desk().open(self.run, pause)
+            if decision is None:
+                key = desk().open(self.run, pause)
+            else:
+                desk().decided(self.run, pause, decision)
             self._write()
         return Recorded(key=key)
 

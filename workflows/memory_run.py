@@ -10,6 +10,7 @@ from workflows.engine import state
 from workflows.engine.effects import AskModel, CallTool, Decision, Pause, Recorded
 from workflows.engine.events import AwaitingApproval, Event
 from workflows.engine.situation import Situation
+from workflows.engine.values import Json
 from workflows.spec.model import Spec
 from workflows.waits import Clock
 from workflows.world import World
@@ -96,10 +97,19 @@ def by_rule(pause: Pause) -> Decision | None:
     return decision_for(pause, approved=verdict.approved, reason=reason, by=verdict.rule, surface="rule")
 
 
-def decision_for(pause: Pause, *, approved: bool, reason: str | None, by: str, surface: str = "cli") -> Decision:
+def decision_for(
+    pause: Pause,
+    *,
+    approved: bool,
+    reason: str | None,
+    by: str,
+    surface: str = "cli",
+    answers: Json | None = None,
+) -> Decision:
     """A decision given at once, for exactly this pause."""
     return Decision(
         approved=approved,
+        answers=answers,
         reason=reason,
         step_index=pause.step_index,
         kind=pause.kind,

@@ -45,7 +45,6 @@ def _policies(spec: Spec) -> Iterator[Policy]:
 
 def _of_policy(policy: Policy) -> Iterator[str]:
     written = {
-        "form": policy.form,
         "editable": policy.editable,
         "remind_every": policy.remind_every,
         "escalate": policy.escalate,

@@ -140,12 +140,17 @@ def _foreseen(row: ApprovalRequest, record: Record | None, act: Act) -> str:
         return f"This is over, and will be refused: {words.ending_of(row)}."
     if act.name == "approve" and present_hash(row.agent_id, row.run.source) != record["spec_hash"]:
         return "Its spec changed since the run started, so approving will be refused. Reject works."
+    if act.name == "approve" and policy.policy_of(row).form is not None:
+        return "It has a form, so it is not approved from here: open it to answer."
     return ""
 
 
 def _decide(request: HttpRequest, row: ApprovalRequest, act: Act, actor: Actor, reason: str) -> dict[str, Any] | None:
     """What became of this row; None when it turned out to be none of the actor's business."""
     told = {"name": _name(row), "link": reverse("admin:approvals_approvalrequest_decide", args=[row.pk])}
+    if act.name == "approve" and policy.policy_of(row).form is not None and words.is_open(row):
+        unread = "It has a form: open it to answer. Nothing was changed."
+        return told | {"problem": unread, "told": unread, "badge": Badge(text="refused", tone="bad")}
     try:
         services.decide(
             str(row.key),

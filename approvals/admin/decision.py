@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals import ballots, policy, records, services
-from approvals.admin import words
+from approvals import answers, ballots, policy, records, services
+from approvals.admin import forms, words
 from approvals.admin.access import actor_of
 from approvals.admin.refusals import REFUSALS, Problem, problem_of
 from approvals.models import ApprovalRequest, RequestStatus
@@ -20,10 +22,12 @@ from workflows.actors import Actor
 from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.words import ago, clipped, data, visible
 from workflows.engine import jsontext
-from workflows.errors import Refusal
+from workflows.engine.values import Json
+from workflows.errors import Invalid, Refusal
 from workflows.models import WORKSPACE, Run
 from workflows.needs import environment_of
 from workflows.registry import pinned, present_hash
+from workflows.spec.policy_model import Policy
 
 QUEUE = "admin:approvals_approvalrequest_changelist"
 DECIDE = "admin:approvals_approvalrequest_decide"
@@ -48,11 +52,35 @@ def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: 
             approved=verdict == "approve",
             reason=request.POST.get("reason", ""),
             digest=request.POST.get("digest", ""),
+            answers=_answers(request, row, actor) if verdict == "approve" else None,
             actor=actor,
         )
+    except Invalid as error:
+        return _page(site, request, _row(pk), actor, problem=problem_of(error), errors=error.extra["errors"])
     except REFUSALS as error:
         return _page(site, request, _row(pk), actor, problem=problem_of(error))
     return _decided(request, outcome)
+
+
+def _answers(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> Json | None:
+    """What was typed into the policy's form. Invalid where it is no value, unless there is more to say than that."""
+    held = policy.policy_of(row)
+    if held.form is None:
+        return None
+    typed, errors = forms.read(held.form, request.POST)
+    if errors and words.is_open(row) and policy.may_decide(row, actor, approve=True).allowed:
+        raise Invalid("the answers do not fit the form", errors + _others(held, typed, errors))
+    return typed
+
+
+def _others(held: Policy, typed: Json, errors: list[dict[str, str]]) -> list[dict[str, str]]:
+    """What is wrong with the fields that could be read, so that a person is told everything at once."""
+    told = [error["path"] for error in errors]
+    try:
+        answers.checked(held, approved=True, answers=typed)
+    except Invalid as more:
+        return [error for error in more.extra["errors"] if not any(forms.is_in(path, error["path"]) for path in told)]
+    return []
 
 
 def _row(pk: int) -> ApprovalRequest:
@@ -84,6 +112,7 @@ def _page(
     row: ApprovalRequest,
     actor: Actor,
     problem: Problem | None = None,
+    errors: Sequence[dict[str, str]] = (),
 ) -> HttpResponse:
     record = records.peek(row) if words.is_open(row) else None
     context: dict[str, Any] = {
@@ -101,6 +130,7 @@ def _page(
         "reason_limit": REASON_LIMIT,
     }
     context |= _over(row) if record is None else _waiting(row, record, actor)
+    context |= _form(request, row, problem, errors)
     title = f"{clipped(row.agent_id, 100)}: {clipped(row.step, 100)}"
     return site.page(
         request,
@@ -110,6 +140,25 @@ def _page(
         status=problem.status if problem else 200,
         **context,
     )
+
+
+def _form(
+    request: HttpRequest, row: ApprovalRequest, problem: Problem | None, errors: Sequence[dict[str, str]]
+) -> dict[str, Any]:
+    """The fields of the policy's form; with answers that do not fit it, the problem is told beside each field."""
+    form = policy.policy_of(row).form
+    if form is None:
+        return {"fields": ()}
+    drawn = forms.fields(form, request.POST if request.method == "POST" else None, errors)
+    of_fields = [error for error in errors if error["path"].startswith(forms.ROOT)]
+    if problem is None or not of_fields:
+        return {"fields": drawn}
+    others = forms.elsewhere(drawn, of_fields)
+    told = "; ".join(["Nothing was decided: the answers need another look", *map(visible, others)])
+    return {
+        "fields": drawn,
+        "problem": replace(problem, sentence=told, next_move="What is wrong stands at each field. Then decide again."),
+    }
 
 
 def _run_link(request: HttpRequest, run: Run) -> str:

@@ -23,6 +23,7 @@ from workflows.engine.effects import (
     MatchPatterns,
     Pause,
     ReadEnvironment,
+    Recorded,
 )
 from workflows.engine.events import Completed, EngineEvent, Failed, Rejected, StepCompleted, StepStarted
 from workflows.engine.situation import Situation
@@ -48,6 +49,7 @@ class Script:
     """What the world answers. Models and tools answer in order, per step and per tool name.
 
     `decisions` answer the pauses, in order: True, False, or (approved, reason). A pause without one is left open.
+    `recorded` are keys for requests that nobody waits for; they come first.
     """
 
     expressions: Mapping[str, Any] = field(default_factory=dict)
@@ -55,6 +57,7 @@ class Script:
     models: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     tools: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     decisions: Sequence[Any] = ()
+    recorded: Sequence[str | None] = ()
 
 
 @dataclass(kw_only=True)
@@ -115,9 +118,10 @@ class _Answers:
         self._models = {step: iter(answers) for step, answers in script.models.items()}
         self._tools = {tool: iter(answers) for tool, answers in script.tools.items()}
         self._decisions = list(script.decisions)
+        self._recorded = list(script.recorded)
 
     def undecided(self) -> bool:
-        return not self._decisions
+        return not self._decisions and not self._recorded
 
     def to(self, effect: Effect) -> Any:
         match effect:
@@ -133,6 +137,8 @@ class _Answers:
                 return next(self._models[effect.step])
             case CallTool():
                 return next(self._tools[effect.tool])
+            case AskPerson() if self._recorded:
+                return Recorded(key=self._recorded.pop(0))
             case AskPerson():
                 return decided(effect.pause, self._decisions.pop(0))
 

@@ -7,13 +7,18 @@ entered again does not call them again.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
-from workflows.engine import gates, opening
+from workflows.engine import gates, keeping, opening
 from workflows.engine.calling import Caller
 from workflows.engine.effects import Decision, Pause
 from workflows.engine.events import StepCompleted
 from workflows.engine.values import Json, MaybeJson
 from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk
+
+
+#: What gates call, in the order in which they do.
+CALLED: Final = ("check", "on_decision")
 
 
 def pass_gate(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Decision]:
@@ -46,7 +51,8 @@ def opened(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Paus
             verdict = opening.by_check(auto.check, answer)
         except StepFailed as problem:
             verdict = replace(opening.by_check(auto.check, None), reason=f"the check failed: {problem}")
-    return replace(pause, verdict=verdict)
+    # What the check gave is kept with the pause.
+    return replace(pause, verdict=verdict, outputs=dict(walk.outputs))
 
 
 def output_of(decision: Decision) -> dict[str, Json]:
@@ -65,6 +71,7 @@ def _inside(walk: Walk, place: Place, what: str, tool: str, call: Caller, more: 
         return walk.outputs[name]
     try:
         output = yield from call(walk, place, tool, what, more)
+        keeping.check_output(name, output)
     except StepFailed as problem:
         raise StepFailed(f'Step "{place.step}": {what} failed: {problem}') from problem
     walk.outputs[name] = output

@@ -81,7 +81,7 @@ def _edited(value: Json, segments: list[str], new: Json, path: str) -> Json:
     key, *rest = segments
     if isinstance(value, Mapping) and key in value:
         return {name: _edited(item, rest, new, path) if name == key else item for name, item in value.items()}
-    if isinstance(value, list) and key.isdigit() and int(key) < len(value):
+    if isinstance(value, list) and _is_position(key) and int(key) < len(value):
         return [_edited(item, rest, new, path) if at == int(key) else item for at, item in enumerate(value)]
     raise EditRefused(path, "there is nothing at this place")
 
@@ -122,10 +122,15 @@ def _edited_rendered(node: Rendered, segments: list[str], new: Json, path: str) 
         changed: dict[str, Any] = dict(node)
         changed[segments[0]] = _edited_rendered(node[segments[0]], segments[1:], new, path)
         return changed
-    if segments and isinstance(node, list) and segments[0].isdigit() and int(segments[0]) < len(node):
+    if segments and isinstance(node, list) and _is_position(segments[0]) and int(segments[0]) < len(node):
         at = int(segments[0])
         return [_edited_rendered(item, segments[1:], new, path) if at == n else item for n, item in enumerate(node)]
     return _edited(node, segments, new, path)
+
+
+def _is_position(key: str) -> bool:
+    """Whether the key of a path can count items: digits, and of those the plain ones alone."""
+    return key.isascii() and key.isdigit()
 
 
 def _text(new: Json, path: str) -> Text:

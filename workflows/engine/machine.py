@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from workflows.engine import deciding, gates, jsontext, steps, tools, vars
+from workflows.engine import deciding, gates, keeping, steps, tools, vars
 from workflows.engine.effects import Effect, Pause, ReadEnvironment
 from workflows.engine.events import Completed, EngineEvent, Failed, Rejected, StepCompleted, StepStarted
 from workflows.engine.situation import Situation
-from workflows.engine.values import NOTHING, Json, MaybeJson
+from workflows.engine.values import NOTHING, Json
 from workflows.engine.vars import VarsError
 from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk
 from workflows.spec.model import Spec
-
-#: One step's output as JSON text, in bytes (design 4).
-MAX_OUTPUT = 1024 * 1024
 
 
 def run(spec: Spec, situation: Situation) -> Generator[EngineEvent | Effect, Any, None]:
@@ -53,10 +50,14 @@ def _replayed(walk: Walk) -> Advance[None]:
     position = walk.situation.position
     if not walk.situation.replay:
         return
-    for index in range(position.step_index + (1 if position.phase == "after" else 0)):
+    until = position.step_index + (1 if position.phase == "after" else 0)
+    for index in range(position.step_index + 1):
         step = walk.steps[index].step
-        if step in walk.outputs:
-            yield StepCompleted(step=step, index=index, output=walk.outputs[step], replayed=True)
+        names = (*(f"{step}.{what}" for what in deciding.CALLED), *([step] if index < until else []))
+        for name in names:
+            if name in walk.outputs:
+                output, within = walk.outputs[name], name != step
+                yield StepCompleted(step=name, index=index, output=output, replayed=True, within=within)
 
 
 def _was_rejected(walk: Walk) -> Advance[bool]:
@@ -92,7 +93,7 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
         done = yield from steps.perform(walk, place, walk.steps[place.index])
         # Every kind of step guards its own acts; this holds the rule for a kind that forgets to.
         gates.no_gate_here(walk, place)
-        _check_output(place, done.output)
+        keeping.check_output(place.step, done.output)
         walk.outputs[place.step] = done.output
         yield StepCompleted(step=place.step, index=place.index, output=done.output, confidence=done.confidence)
         yield from _guarded(walk, place, gates.guardrail(walk, place, done.confidence))
@@ -122,23 +123,6 @@ def _guarded(walk: Walk, place: Place, pause: Pause | None) -> Advance[None]:
     """Ask for the completed step, if its guardrail says so."""
     if pause is not None:
         yield from deciding.pass_gate(walk, place, pause, tools.call_inside)
-
-
-def _check_output(place: Place, output: MaybeJson) -> None:
-    """StepFailed unless the output can be stored."""
-    if output is NOTHING:
-        return
-    try:
-        jsontext.check(output)
-    except jsontext.NotJson as problem:
-        where = f" at {problem.path}" if problem.path else ""
-        raise StepFailed(f'Step "{place.step}": its output cannot be kept: {problem.reason}{where}.') from problem
-    size = len(jsontext.dumps(output).encode())
-    if size > MAX_OUTPUT:
-        raise StepFailed(
-            f'Step "{place.step}": its output is {size} bytes of JSON; one step may keep {MAX_OUTPUT} bytes.'
-            " Use `extract` to keep less."
-        )
 
 
 def _in_step_order(walk: Walk) -> dict[str, Json]:

@@ -101,7 +101,8 @@ def _called(walk: Walk, place: Place, request: _Request, *, approved: bool, what
     call = yield from _built(request, approved)
     if walk.spec.is_1_2:
         call = idempotent(call, walk.situation.root, place, what)
-    effect = CallTool(step=place.step, index=place.index, tool=request.tool, call=call)
+    step = f"{place.step}.{what}" if what else place.step
+    effect = CallTool(step=step, index=place.index, tool=request.tool, call=call)
     outcome = yield effect
     if isinstance(outcome, ToolFailed):
         raise StepFailed(outcome.error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentTypeError
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ from approvals.actors import cli_actor
 from approvals.queue import MOST, detail, waiting
 from approvals.services import Outcome, decide
 from statestore.clock import now
+from workflows import formwords
 from workflows.actors import Actor
 from workflows.engine import jsontext
 from workflows.engine.values import Json
@@ -20,7 +22,7 @@ from workflows.management.acting import add_as, as_words
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import DONE, WAITING
 from workflows.management.following import rest_of, to_rest
-from workflows.management.terminal import facts, one_line, pretty, quoted, table, time_left, to_type
+from workflows.management.terminal import facts, one_line, plain, pretty, quoted, table, time_left, to_type
 from workflows.reading import run_json
 
 _REASON_SHOWN = 60
@@ -157,6 +159,12 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
         lines += ["What will run:" if shown["kind"] == "tool" else "Its output:", quoted(pretty(shown["action"]))]
     if shown["outputs"]:
         lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
+    form = shown.get("form")
+    if form is not None:
+        lines += ["Its form, to be answered with --answers:", quoted("\n".join(formwords.lines(form)))]
+    lines.append(f"Who decides: {one_line(shown['policyText'])}.")
     line = to_type(f"approvals approve {shown['key']}{who}")
+    if form is not None and form.get("required"):
+        line += f" --answers {shlex.quote(plain(jsontext.dumps(formwords.example(form))))}"
     lines.append(f"Decide: {line}   (or reject, with --reason)")
     return lines

@@ -27,9 +27,9 @@ from workflows.management.answers import AnsweringCommand
 from workflows.management.base import BAD_SPEC, DONE, INTERRUPTED, REFUSED, WAITING, Stop, UsageError
 from workflows.management.following import Rest, rest_of, to_rest
 from workflows.management.progress import Progress, Write
-from workflows.management.prompting import Prompt, approved_line
+from workflows.management.prompting import Prompt, approve_unasked
 from workflows.management.terminal import plain, pretty, warning_of
-from workflows.memory_run import State, decision_for, run_in_memory
+from workflows.memory_run import State, run_in_memory
 from workflows.models import Run
 from workflows.recording import Recording
 from workflows.registry import SERVED_ID, SERVED_ID_RULE, SpecFile, SpecUnreadable, read_spec
@@ -115,8 +115,7 @@ class Command(AnsweringCommand):
             if not options["approve_all"]:
                 with progress.asking():
                     return prompt.ask(pause)
-            self.say(approved_line(pause))
-            return decision_for(pause, approved=True, reason=None, by=prompt.by)
+            return approve_unasked(pause, by=prompt.by, complain=self.say)
 
         def listen(event: Event, state: State) -> None:
             nonlocal known
