@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.conftest import PASSWORD, ROOT, Clock, People, Processes, allow
 from tests.fakes_tools import FakeTools
 from tests.surfaces.admin import looks, scenes
 from tests.surfaces.admin.conftest import QUEUE, RUNS, decide_url, run_url
+from tests.surfaces.forms import answering
 from tests.workbench import acting, begin, to_pause, work
 from workflows.models import Run, Status
 from workflows.registry import SpecFile
@@ -135,6 +137,52 @@ def test_without_javascript_on_a_telephone_it_is_the_same(visit: Any, people: Pe
     assert newest(run).status == Status.REJECTED
 
 
+def test_a_form_is_filled_in_by_keyboard_without_javascript_on_a_telephone(
+    visit: Any, people: People, tmp_path: Path
+) -> None:
+    run, key = to_pause(answering(tmp_path), input="invoice 7")
+    visitor = visit(java_script_enabled=False)
+    page = visitor.page
+    page.set_viewport_size(looks.NARROW)
+    visitor.sign_in("approver")
+    page.goto(decide_url(key))
+    page.screenshot(path=SHOTS / "decide-form-360.png", full_page=True)
+    page.get_by_label("Amount to pay (needed)").fill("900")
+    page.get_by_role("button", name="Approve").click()
+    assert page.url.endswith(decide_url(key))  # the browser itself holds an amount over the bound back
+    page.get_by_label("Amount to pay (needed)").focus()
+    for press in ("Control+A", "1", "2", "0", "Tab", "m", "Tab"):
+        page.keyboard.press(press)
+    page.get_by_label("copies").press("Tab")
+    page.get_by_label("note").fill("two\nlines")
+    page.get_by_label("reference").fill("seven")
+    page.get_by_label("urgent").press("Space")
+    page.get_by_role("group", name="tell").get_by_label("vendor").check()
+    page.get_by_role("group", name="address").get_by_label("city").fill("Ipoh")
+    page.get_by_role("button", name="Approve").press("Enter")
+    expect(page.get_by_role("alert")).to_contain_text("Nothing was decided")
+    expect(page.get_by_label("reference")).to_have_accessible_description(re.compile("must match the pattern"))
+    expect(page.get_by_label("note")).to_have_value("two\nlines")
+    page.screenshot(path=SHOTS / "decide-form-wrong-360.png", full_page=True)
+    page.get_by_label("reference").fill("R-7")
+    page.get_by_role("button", name="Approve").press("Enter")
+    expect(page.get_by_text("Approved. The run goes on from here.")).to_be_visible()
+    work()
+    assert newest(run).status == Status.COMPLETED
+    page.goto(run_url(newest(run)))
+    expect(page.get_by_text("Ipoh").first).to_be_attached()
+
+
+def test_a_form_without_a_look_at_a_field_can_still_be_rejected(visit: Any, people: People, tmp_path: Path) -> None:
+    run, key = to_pause(answering(tmp_path))
+    visitor = visit()
+    visitor.sign_in("approver")
+    visitor.page.goto(decide_url(key))
+    visitor.page.get_by_role("button", name="Reject").click()
+    expect(visitor.page.get_by_text("Rejected. The run has ended")).to_be_visible()
+    assert newest(run).status == Status.REJECTED
+
+
 def _look(page: Page, name: str, address: str) -> list[str]:
     """What is wrong with this page, large and small, light and dark. Leaves a picture of each size."""
     found = []
@@ -165,6 +213,7 @@ def _scenes(folder: Path, people: People, tools: FakeTools, paying: SpecFile, as
     return {
         "index": "/admin/",
         "queue": QUEUE,
+        "decide-form": decide_url(to_pause(answering(folder))[1]),
         "decide-tool": decide_url(pay),
         "decide-approval": decide_url(ask),
         "decide-guardrail": decide_url(judge),
