@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,34 +63,67 @@ def may_decide_at_all(actor: Actor) -> Verdict:
     return Verdict(allowed=False, rule=f"the permission {DECIDE} is needed; ask an administrator for it")
 
 
-def may_decide(request: ApprovalRequest, actor: Actor, *, approve: bool | None = None) -> Verdict:
-    """Whether this actor may approve this request now, or reject it; without `approve`, either of them."""
-    verdict = may_decide_at_all(actor)
-    if not verdict.allowed or actor.surface in ("rule", "system"):
-        return verdict
-    approvers = policy_of(request).approvers
-    among = _among(approvers, actor.user_id)
-    if not among.allowed or not approve:
+class Person:
+    """The answers for one actor: what is asked of the database is asked once, however many requests there are.
+
+    For the length of one page or one decision; who may decide is a question of now.
+    """
+
+    def __init__(self, actor: Actor) -> None:
+        self._actor = actor
+        self._voted: dict[int, str] | None = None
+
+    @functools.cached_property
+    def at_all(self) -> Verdict:
+        return may_decide_at_all(self._actor)
+
+    @functools.cached_property
+    def _user(self) -> AbstractUser | None:
+        return _user(self._actor.user_id)
+
+    @functools.cached_property
+    def _groups(self) -> list[str]:
+        return [] if self._user is None else list(self._user.groups.order_by("name").values_list("name", flat=True))
+
+    def look_at(self, requests: Iterable[ApprovalRequest]) -> None:
+        """Read the votes on all of these at once."""
+        votes = Vote.objects.filter(request__in=[request.pk for request in requests], user_id=self._actor.user_id)
+        self._voted = dict(votes.values_list("request_id", "digest"))
+
+    def may(self, request: ApprovalRequest, *, approve: bool | None = None) -> Verdict:
+        """Whether the actor may approve this request now, or reject it; without `approve`, either of them."""
+        if not self.at_all.allowed or self._actor.surface in ("rule", "system"):
+            return self.at_all
+        approvers = policy_of(request).approvers
+        among = self._among(approvers)
+        if not among.allowed or not approve:
+            return among
+        if approvers.four_eyes and self._actor.user_id == starter_of(request.run):
+            return Verdict(allowed=False, rule="four eyes: whoever started the run may not approve it, only reject it")
+        if approvers.quorum > 1 and self._has_voted(request):
+            return Verdict(allowed=False, rule="you approved this already; it needs other people as well")
         return among
-    if approvers.four_eyes and actor.user_id == starter_of(request.run):
-        return Verdict(allowed=False, rule="four eyes: whoever started the run may not approve it, only reject it")
-    if approvers.quorum > 1 and _votes(request).filter(user_id=actor.user_id).exists():
-        return Verdict(allowed=False, rule="you approved this already; it needs other people as well")
-    return among
 
+    def _has_voted(self, request: ApprovalRequest) -> bool:
+        if self._voted is not None:
+            return self._voted.get(request.pk) == request.digest
+        return bool(_votes(request).filter(user_id=self._actor.user_id).exists())
 
-def _among(approvers: Approvers, user_id: int | None) -> Verdict:
-    """Whether the user is one of those to whom the spec narrows the decision."""
-    if approvers.users is None and approvers.groups is None:
-        return Verdict(allowed=True, rule=f"holds {DECIDE}")
-    user = _user(user_id)
-    if user is not None and user.get_username() in (approvers.users or ()):
-        return Verdict(allowed=True, rule="is one of the users that the spec names")
-    if user is not None and approvers.groups:
-        group = user.groups.filter(name__in=approvers.groups).order_by("name").values_list("name", flat=True).first()
+    def _among(self, approvers: Approvers) -> Verdict:
+        """Whether the user is one of those to whom the spec narrows the decision."""
+        if approvers.users is None and approvers.groups is None:
+            return Verdict(allowed=True, rule=f"holds {DECIDE}")
+        if self._user is not None and self._user.get_username() in (approvers.users or ()):
+            return Verdict(allowed=True, rule="is one of the users that the spec names")
+        group = next((name for name in self._groups if name in (approvers.groups or ())), None)
         if group is not None:
             return Verdict(allowed=True, rule=f"is in the group {group}")
-    return Verdict(allowed=False, rule=f"this may be decided by {who(approvers)} only")
+        return Verdict(allowed=False, rule=f"this may be decided by {who(approvers)} only")
+
+
+def may_decide(request: ApprovalRequest, actor: Actor, *, approve: bool | None = None) -> Verdict:
+    """Whether this actor may approve this request now, or reject it; without `approve`, either of them."""
+    return Person(actor).may(request, approve=approve)
 
 
 def who(approvers: Approvers) -> str:

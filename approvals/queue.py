@@ -117,7 +117,8 @@ def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]
 
 def _may(request: ApprovalRequest, actor: Actor) -> dict[str, Any]:
     """What the caller may do with the request, and the rule that says so; `decide` is true if it is anything."""
-    approve, reject = (policy.may_decide(request, actor, approve=approve) for approve in (True, False))
+    person = policy.Person(actor)
+    approve, reject = (person.may(request, approve=approve) for approve in (True, False))
     allowed = approve.allowed or reject.allowed
     told = {"decide": allowed, "approve": approve.allowed, "reject": reject.allowed}
     return told | {"rule": approve.rule if not approve.allowed else reject.rule}

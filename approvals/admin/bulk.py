@@ -26,7 +26,7 @@ from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.listing import picked
 from workflows.admin.words import Badge, clipped
 from workflows.errors import NotAllowed
-from workflows.models import WORKSPACE
+from workflows.models import WORKSPACE, Status
 from workflows.registry import present_hash
 
 LIMIT = 100
@@ -55,7 +55,8 @@ ACTS = (
     Act(
         name="reject",
         label="Reject",
-        warning="Each of these runs ends as rejected. Nothing is sent, no later step runs.",
+        warning="Each of these runs ends as rejected, unless its workflow goes on after a rejection. What waits here is "
+        "not sent.",
         done="Rejected. The run has ended.",
         tone="danger",
     ),
@@ -83,7 +84,8 @@ def bulk_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Htt
         if request.method == "POST":
             messages.warning(request, "Tick at least one request, then choose Approve or Reject.")
         return HttpResponseRedirect(reverse(LIST))
-    rows = _allowed(ids, actor)
+    person = policy.Person(actor)
+    rows = _allowed(ids, person)
     confirmed = request.POST.get("confirmed") == "yes"
     form = ReasonForm(request.POST if confirmed else None)
     if confirmed and form.is_valid():
@@ -98,7 +100,7 @@ def bulk_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Htt
         f"{act.label}: {len(rows)} request" + ("" if len(rows) == 1 else "s"),
         status=400 if confirmed else 200,
         unknown=len(ids) - len(rows),
-        rows=[_listed(row, act) for row in rows],
+        rows=[_listed(row, act, person) for row in rows],
         act=act,
         form=form,
     )
@@ -112,26 +114,33 @@ def _answer(
     return site.page(request, f"workflows/admin/{name}.html", title=title, crumbs=crumbs, back=back, **context)
 
 
-def _allowed(ids: Sequence[int], actor: Actor) -> list[ApprovalRequest]:
-    """The requests among these that the actor may decide, in the order given."""
+def _allowed(ids: Sequence[int], person: policy.Person) -> list[ApprovalRequest]:
+    """The requests among these that the person may decide, in the order given."""
     found = ApprovalRequest.objects.filter(workspace=WORKSPACE).select_related("run").in_bulk(ids)
-    return [found[pk] for pk in ids if pk in found and policy.may_decide(found[pk], actor).allowed]
+    person.look_at(found.values())
+    return [found[pk] for pk in ids if pk in found and person.may(found[pk]).allowed]
 
 
 def _name(row: ApprovalRequest) -> str:
     return clipped(f"{row.agent_id}: {row.step}", 160)
 
 
-def _listed(row: ApprovalRequest, act: Act) -> dict[str, Any]:
-    """One row of the confirmation, with the digest of what its line says."""
+def _listed(row: ApprovalRequest, act: Act, person: policy.Person) -> dict[str, Any]:
+    """One row of the confirmation, with the digest of what its line says.
+
+    One that the person may reject and not approve is shown, and not offered.
+    """
     record = records.peek(row) if words.is_open(row) else None
+    verdict = person.may(row, approve=act.name == "approve")
+    offered = verdict.allowed or record is None
     return {
         "pk": row.pk,
+        "offered": offered,
         "name": _name(row),
         "line": words.line_of(row, record),
         "badge": words.badge_of(row),
         "digest": record["digest"] if record is not None else "",
-        "problem": _foreseen(row, record, act),
+        "problem": _foreseen(row, record, act) if offered else f"You may not approve this: {verdict.rule}. Left out.",
     }
 
 
@@ -152,7 +161,7 @@ def _decide(request: HttpRequest, row: ApprovalRequest, act: Act, actor: Actor, 
         unread = "It has a form: open it to answer. Nothing was changed."
         return told | {"problem": unread, "told": unread, "badge": Badge(text="refused", tone="bad")}
     try:
-        services.decide(
+        outcome = services.decide(
             str(row.key),
             approved=act.name == "approve",
             reason=reason,
@@ -165,4 +174,12 @@ def _decide(request: HttpRequest, row: ApprovalRequest, act: Act, actor: Actor, 
         problem = problem_of(error)
         refused = {"problem": problem.sentence, "told": f"{problem.sentence}. {problem.next_move}"}
         return told | refused | {"badge": Badge(text="refused", tone="bad")}
-    return told | {"problem": "", "told": act.done, "badge": Badge(text="done", tone="good")}
+    if outcome.votes is not None:
+        counted = {"problem": "", "told": words.vote_counts(outcome.votes)}
+        return told | counted | {"badge": Badge(text="counted", tone="wait")}
+    done = act.done
+    if row.mode == "record":
+        done = f"Kept as {outcome.decision['outcome']}. No run waited for it."
+    elif act.name == "reject" and outcome.run.status != Status.REJECTED:
+        done = "Rejected. The run goes on as its workflow says."
+    return told | {"problem": "", "told": done, "badge": Badge(text="done", tone="good")}

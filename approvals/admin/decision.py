@@ -24,7 +24,7 @@ from workflows.admin.words import ago, clipped, data, visible
 from workflows.engine import jsontext
 from workflows.engine.values import Json
 from workflows.errors import Invalid, Refusal
-from workflows.models import WORKSPACE, Run
+from workflows.models import WORKSPACE, Run, Status
 from workflows.needs import environment_of
 from workflows.registry import pinned, present_hash
 from workflows.spec.policy_model import Policy
@@ -59,7 +59,7 @@ def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: 
         return _page(site, request, _row(pk), actor, problem=problem_of(error), errors=error.extra["errors"])
     except REFUSALS as error:
         return _page(site, request, _row(pk), actor, problem=problem_of(error))
-    return _decided(request, outcome)
+    return _decided(request, row, outcome)
 
 
 def _answers(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> Json | None:
@@ -90,17 +90,19 @@ def _row(pk: int) -> ApprovalRequest:
     return row
 
 
-def _decided(request: HttpRequest, outcome: Outcome) -> HttpResponse:
+def _decided(request: HttpRequest, row: ApprovalRequest, outcome: Outcome) -> HttpResponse:
     if outcome.votes is not None:
-        more = outcome.votes["needed"] - outcome.votes["given"]
-        people = "person" if more == 1 else "people"
-        messages.success(request, f"Your approval counts. {more} more {people} must approve before the run goes on.")
+        messages.success(request, words.vote_counts(outcome.votes))
         return HttpResponseRedirect(reverse(QUEUE))
     said = {
         "approved": "Approved. The run goes on from here.",
         "rejected": "Rejected. The run has ended; nothing more is called.",
-    }
-    messages.success(request, said[outcome.decision["outcome"]])
+    }[outcome.decision["outcome"]]
+    if row.mode == "record":
+        said = f"Kept as {outcome.decision['outcome']}. No run waited for it."
+    elif outcome.decision["outcome"] == "rejected" and outcome.run.status != Status.REJECTED:
+        said = "Rejected. The run goes on as its workflow says."
+    messages.success(request, said)
     if request.user.has_perm("workflows.view_run"):
         return HttpResponseRedirect(reverse("admin:workflows_run_change", args=[outcome.run.pk]))
     return HttpResponseRedirect(reverse(QUEUE))
@@ -199,6 +201,7 @@ def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, An
         "reject": reject,
         "who": policy.in_words(held) if row.policy not in ("", "{}") else "",
         "doubt": row.doubt,
+        "advice": visible(str(record.get("advice", {}).get("reason", ""))),
         "votes": ballots.standing(row) if held.approvers.quorum > 1 else None,
         "reason_needed": held.require_reason,
         "spec_changed": present != record["spec_hash"],

@@ -61,7 +61,9 @@ class ApprovalRequestAdmin(ReadOnlyAdmin[ApprovalRequest]):
         status = filters.chosen("status") or WAITING
         found = _found(filters, status).select_related("run")
         page = listed(found, request.GET, size=self.list_per_page, newest_first=status != WAITING)
-        actor = actor_of(request)
+        person = policy.Person(actor_of(request))
+        person.look_at(page.rows)
+        acts = bulk.ACTS if status == WAITING and person.at_all.allowed else ()
         return self.page(
             request,
             "approvals/admin/queue.html",
@@ -69,9 +71,9 @@ class ApprovalRequestAdmin(ReadOnlyAdmin[ApprovalRequest]):
             filters=filters,
             is_waiting=status == WAITING,
             waiting_count=open_requests().count(),
-            rows=[_row(row) for row in page.rows],
+            rows=[_row(row) | {"may": bool(acts) and person.may(row).allowed} for row in page.rows],
             listed=page,
-            acts=bulk.ACTS if status == WAITING and policy.may_decide_at_all(actor).allowed else (),
+            acts=acts,
         )
 
     def change_view(

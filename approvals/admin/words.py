@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from approvals.errors import in_words
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.policy import policy_of
 from approvals.queue import decision_of
 from approvals.records import Record
 from statestore.clock import now
@@ -94,13 +95,45 @@ def line_of(request: ApprovalRequest, record: Record | None = None) -> str:
         return clipped(f"Call the tool {request.tool}", LINE)
     if request.kind == "guardrail":
         return clipped(f"Accept an unsure answer: {request.reason}", LINE)
+    if request.mode == "record":
+        return clipped(f"No run waits for it: {request.reason}", LINE)
     return clipped(request.reason, LINE)
+
+
+def vote_counts(votes: dict[str, Any]) -> str:
+    """What an approval did that does not decide by itself yet."""
+    more = votes["needed"] - votes["given"]
+    people = "person" if more == 1 else "people"
+    return f"Your approval counts. {more} more {people} must approve before the run goes on."
+
+
+def goes_on(request: ApprovalRequest) -> bool:
+    """Whether the run goes on after a rejection too."""
+    return policy_of(request).on_reject == "continue"
 
 
 def promise_of(request: ApprovalRequest, record: Record) -> tuple[str, str]:
     """What approving does, and what rejecting does, each in a sentence."""
+    if request.mode == "record":
+        return "It is kept as approved. No run waits for it.", "It is kept as rejected. No run waits for it."
+    held = policy_of(request)
+    yes, no = _promise_of(request, record)
+    if goes_on(request):
+        no = no.replace(_ENDS, "The run goes on with its next step, which can read the rejection.")
+    called = held.on_decision
+    return _first(called.approved) + yes, _first(called.rejected) + no
+
+
+def _first(tool: str | None) -> str:
+    return "" if tool is None else f"First calls the tool “{clipped(tool, LINE)}”. "
+
+
+_ENDS = "The run ends as rejected; no later step runs."
+
+
+def _promise_of(request: ApprovalRequest, record: Record) -> tuple[str, str]:
     action, step = record["action"], clipped(request.step, LINE)
-    no = "The run ends as rejected; no later step runs."
+    no = _ENDS
     if request.kind == "tool":
         tool = clipped(request.tool, LINE)
         message = message_of(action)

@@ -79,7 +79,7 @@ def test_it_is_the_same_whenever_the_step_is_entered() -> None:
 
 def test_it_is_no_part_of_what_is_shown_and_approved() -> None:
     def pause_of(start: Situation) -> Any:
-        body = Body(json={"amount": 1})
+        body = Body(kind="json", json_={"amount": 1})
         tool: HttpTool = asked_for(body=body)
         return play(v12(a_tool_step(), tools=(tool,)), start).pauses[0]
 

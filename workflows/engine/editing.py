@@ -14,7 +14,7 @@ from workflows.engine.connectors import RenderedMessage
 from workflows.engine.httpcall import RenderedRequest
 from workflows.engine.references import Text
 from workflows.engine.render11 import Data, Rendered
-from workflows.engine.values import Json, Outputs
+from workflows.engine.values import NOTHING, Json, Outputs
 
 _OF_THE_ACTION = "action"
 
@@ -34,7 +34,7 @@ def edited_outputs(outputs: Outputs, edits: Mapping[str, Json]) -> Outputs:
         step, *rest = paths.segments(path)
         if step == _OF_THE_ACTION:
             continue
-        if step not in changed:
+        if changed.get(step, NOTHING) is NOTHING:
             raise EditRefused(path, f'there is no output of a step "{step}" here')
         changed[step] = _edited(changed[step], rest, value, path)
     return changed
