@@ -17,6 +17,7 @@ from tests.counts import count
 from tests.spec.mutations import mutated, seeds
 from workflows.spec import agent_shapes, editor_rules, editor_schema, step_shapes, tool_shapes
 from workflows.spec.key_texts import TEXTS
+from workflows.spec.key_texts12 import TEXTS as TEXTS_12
 from workflows.spec.load import load
 from workflows.spec.reader import read
 from workflows.spec.source import Unreadable
@@ -65,9 +66,16 @@ def test_every_key_has_its_text_and_no_text_is_left_over() -> None:
         keys.setdefault(name, set(definition["properties"]))
     for name, told in TEXTS.items():
         assert set(told) == keys[name.replace(" ", "_")], name
+    for name, told in TEXTS_12.items():
+        assert set(told) <= keys[_there(name)], name
     named = {f"{name}.{key}" for name, told in TEXTS.items() for key in told}
     assert set(editor_rules.BESIDES) <= named
-    assert set(editor_rules.ALSO) <= set(TEXTS)
+    assert set(editor_rules.ALSO) <= {*TEXTS, *TEXTS_12}
+
+
+def _there(name: str) -> str:
+    """The definition of a mapping that only 1.2 has."""
+    return f"{name.replace(' ', '_')}_1.2"
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case["id"]) for case in CASES])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from workflows.spec import patterns, texts
+from workflows.spec import patterns, policy_shapes, texts
 from workflows.spec.shapes import Text
 
 _REFERENCE = rf"\$\{{{patterns.ENV_NAME}\}}"
@@ -28,6 +28,10 @@ GRAMMARS: dict[Text, dict[str, Any]] = {
         "patternErrorMessage": 'A path is wanted here: keys joined by dots, ["a key"] and [0].',
     },
     texts.REGEX: {"format": "regex"},
+    policy_shapes.TOOL_CALL: {
+        "pattern": f"^{policy_shapes.EXECUTE.pattern}$",
+        "patternErrorMessage": "execute_tool(NAME) is wanted here.",
+    },
 }
 #: Of the names of a mapping, by the function that checks them.
 NAMES: dict[Callable[[str], str | None], dict[str, Any]] = {
@@ -89,16 +93,17 @@ _GATE = {
 _STEPS_OF_1_0 = {
     "items": {"if": {"required": ["action"]}, "then": {"properties": dict.fromkeys(_ACTION_KEYS_OF_1_1, False)}}
 }
-_STEPS_OF_1_1 = {
-    "items": {
-        "properties": {
-            "step": {
-                "pattern": "^(?!(?:trigger|input|vars)$)",
-                "patternErrorMessage": "trigger, input and vars are reserved: a step may not be called that.",
-            }
-        }
-    }
-}
+
+
+def _unreserved(*names: str) -> dict[str, Any]:
+    """Steps whose names are not these."""
+    said = f"{', '.join(names[:-1])} and {names[-1]} are reserved: a step may not be called that."
+    name = {"pattern": f"^(?!(?:{'|'.join(names)})$)", "patternErrorMessage": said}
+    return {"items": {"properties": {"step": name}}}
+
+
+_STEPS_OF_1_1 = _unreserved("trigger", "input", "vars")
+_STEPS_OF_1_2 = _unreserved("trigger", "input", "vars", "decision", "action", "output", "cursor")
 
 
 def _workflow(steps: dict[str, Any]) -> dict[str, Any]:
@@ -144,6 +149,7 @@ ALSO: dict[str, list[dict[str, Any]]] = {
             "then": {"properties": {"failure_when": False, "extract": False}},
         },
     ],
+    "webhook trigger": [{"dependencies": {"dedupe_ttl": ["dedupe"]}}],
     "failure rule": exactly_one("exists", "equals", "matches"),
     "action step": [_GATE],
     "output schema": [
@@ -153,6 +159,7 @@ ALSO: dict[str, list[dict[str, Any]]] = {
         _if("type", ["object", "array"], {"properties": {"default": False, "enum": False}}),
     ],
 }
+DOCUMENT_OF_1_2: list[dict[str, Any]] = [{"properties": _workflow(_STEPS_OF_1_2)}]
 
 _AGENT = {
     "id": "${1:my-workflow}",

@@ -15,7 +15,7 @@ _STEP = {
 
 TEXTS: dict[str, dict[str, str]] = {
     "document": {
-        "version": 'The version of the format, in quotes: "1.1", or "1.0" for older files.',
+        "version": 'The version of the format, in quotes: "1.1"; "1.2" for approval policies, "1.0" for older files.',
         "vars": "Values that may be given for each run; expressions read them as vars.NAME (1.1).",
         "agent": "Who works, with which tools, in which steps.",
     },

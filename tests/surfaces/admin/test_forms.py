@@ -35,7 +35,7 @@ def approver(people: People, signed_in: SignedIn) -> Client:
     return signed_in(people.approver)
 
 
-def _post(browser: Client, address: str, verdict: str = "approve", **fields: Any) -> Any:
+def _post(browser: Client, address: str, verdict: str = "approve", /, **fields: Any) -> Any:
     shown = browser.get(address).context["digest"]
     return browser.post(address, {"verdict": verdict, "digest": shown, "reason": "", **LEAST, **fields})
 
@@ -84,7 +84,7 @@ def test_every_field_is_drawn_by_its_type_with_label_help_default_and_bounds(app
 
 def test_what_was_typed_reaches_the_output_the_audit_and_the_run_page(approver: Client, tmp_path: Path) -> None:
     run, key = to_pause(answering(tmp_path))
-    told = _post(approver, decide_url(key), **{
+    typed: dict[str, Any] = {
         "answers.note": "two\r\nlines",
         "answers.urgent": "on",
         "answers.tags": "late \r\n\r\n<b>x</b>\r\n",
@@ -92,7 +92,8 @@ def test_what_was_typed_reaches_the_output_the_audit_and_the_run_page(approver: 
         "answers.address.city": "Ipoh",
         "answers.address.point": '{"lat": 4.6}',
         "answers.parts": '[{"sum": 1}]',
-    })  # fmt: skip
+    }
+    told = _post(approver, decide_url(key), **typed)
     assert told.status_code == 302
     work()
     wanted = LEAST_ANSWERS | {

@@ -120,6 +120,6 @@ def test_a_person_at_a_terminal_is_told_and_asked_again(tmp_path: Path) -> None:
         out, err = process.communicate(timeout=60)
     os.close(ours)
     os.close(theirs)
-    assert jsontext.loads(out.decode())["output"] == {"sign": {"approved": True, "answers": {"sum": 5}}}  # type: ignore[index,call-overload]
+    assert jsontext.loads(out.decode())["output"] == {"sign": {"approved": True, "answers": {"sum": 5}}}
     assert "answers.sum: is required" in err.decode()
     assert "answers.sum: must be at least 1" in err.decode()
