@@ -33,6 +33,7 @@ SERVICE: dict[str, Any] = {
 SURE = {"due": True, "amount": 48.5, "message": "Your money is on its way.", "confidence": 0.93}
 ASKED = json.dumps({"order": "A-1042", "reason": "The cup arrived in two pieces"})
 INVOICE = json.dumps({"vendor": "Lim & Daughters", "number": "2026-118", "amount": 1840.5, "currency": "SGD"})
+PAYOUT = json.dumps({"to": "Mei Tan", "amount": 900})
 
 
 @pytest.fixture
@@ -127,6 +128,27 @@ def test_an_invoice_is_scheduled_after_a_yes(
         "in_days": days,
         "note": "approved without a remark",
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "account"),
+    [('y {"account": "main"}\n', "main"), ('y {"account": "petty cash", "in_days": 3}\n', "petty cash")],
+)
+def test_a_payout_leaves_from_the_account_that_was_answered(
+    line: str, account: str, tmp_path: Path, service: FakeTools, models: FakeModels
+) -> None:
+    told = run("payout.yaml", tmp_path, service, models, "--input", PAYOUT, text=line)
+    assert told.code == 0, told.err
+    days = 3 if "in_days" in line else 0
+    assert service.requests[0].json() == {"vendor": "Mei Tan", "amount": 900, "account": account, "in_days": days}
+
+
+def test_a_payout_without_an_account_is_not_made(tmp_path: Path, service: FakeTools, models: FakeModels) -> None:
+    for words, text in (([], "y\n"), (["--approve-all"], "")):
+        told = run("payout.yaml", tmp_path, service, models, "--input", PAYOUT, *words, text=text)
+        assert told.code == 2
+        assert "answers.account: is required" in told.object()["error"]
+    assert service.requests == []
 
 
 @pytest.mark.parametrize(("words", "channel"), [([], "#morning"), (["--var", "channel=#night"], "#night")])

@@ -12,7 +12,7 @@ from tests.fakes_models import FakeModels
 from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.offline import SECRETS, kept, leaks, three_times
 from tests.surfaces.cli.running import Told, command, spec_at
-from tests.surfaces.cli.test_examples import ASKED, DEMO, EXAMPLES, INVOICE, SERVICE, SURE
+from tests.surfaces.cli.test_examples import ASKED, DEMO, EXAMPLES, INVOICE, PAYOUT, SERVICE, SURE
 
 pytestmark = pytest.mark.only("sqlite")  # no test here has a database, so one run says all
 
@@ -29,6 +29,7 @@ PLAYED = [
     ("refund.yaml", ASKED, "", {"judge": [{"object": {"due": "perhaps"}}, {"object": {"due": 7}}] * 2}),
     ("refund.yaml", ASKED, "", {"judge": {"error": "the model is not well"}}),
     ("invoice-approval.yaml", INVOICE, "y\n", {}),
+    ("payout.yaml", PAYOUT, 'y {"account": "main"}\n', {}),
     ("handover.yaml", "Lift 2 is out.", "y\n", {}),
     ("triage.yaml", "Water!", "y\n", {}),
     ("triage.yaml", "Hello", "", {"sort": {"result": {"desk": "sales", "urgent": False}, "confidence": 0.9}}),
