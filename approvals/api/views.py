@@ -128,9 +128,9 @@ def decided(outcome: Outcome, wait: float) -> Response:
     """The fresh run, when it has reached its next pause or end, or after `wait` seconds."""
     if outcome.votes is not None:
         waiting = reading.run_json(outcome.run)
-        pending = waiting["state"].get("pendingApproval")
-        if pending is not None:
-            pending["votes"] = outcome.votes
+        # Beside the state of a run that waits for nobody (`mode: record`).
+        pending = waiting["state"].get("pendingApproval", waiting)
+        pending["votes"] = outcome.votes
         return answer(**waiting)
     reading.wait_for(outcome.run, wait)
     return answer(**reading.run_json(outcome.run))
