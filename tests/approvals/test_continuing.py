@@ -84,7 +84,7 @@ def test_a_tool_on_approval_is_called_first_with_the_decision_as_data(
     tmp_path: Path, tools: FakeTools, people: People
 ) -> None:
     policy = "on_decision: {approved: execute_tool(tell)}"
-    why = '"{{ decision.by & \': \' & decision.reason }}"'
+    why = "\"{{ decision.by & ': ' & decision.reason }}\""
     run, key = to_pause(a_pay(tmp_path, policy, url=tools.url, why=why))
     decide(key, approved=True, reason="${HOME} {{ 1 }}", actor=acting(people.approver))
     work()

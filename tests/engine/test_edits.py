@@ -207,4 +207,3 @@ def test_outputs_keep_their_places_and_types(path: str, new: Any, words: str) ->
     with pytest.raises(EditRefused, match=words) as refused:
         edited_outputs(OUTPUTS, {path: new})
     assert refused.value.path == path
-

@@ -110,7 +110,7 @@ def test_a_check_that_fails_asks_a_person() -> None:
     verdict = verdict_of({"check": "look"}, tools={"look": [ToolFailed(error='Tool "look": no answer')]})
     assert verdict is not None
     assert verdict.approved is None
-    assert 'no answer' in verdict.reason
+    assert "no answer" in verdict.reason
 
 
 @pytest.mark.parametrize("answer", ["x" * (1024 * 1024), {"reason": "nul \0 here"}, {"reason": "\ud800"}])

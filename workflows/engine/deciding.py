@@ -16,7 +16,6 @@ from workflows.engine.events import StepCompleted
 from workflows.engine.values import Json, MaybeJson
 from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk
 
-
 #: What gates call, in the order in which they do.
 CALLED: Final = ("check", "on_decision")
 
