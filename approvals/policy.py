@@ -87,7 +87,8 @@ class Person:
 
     def look_at(self, requests: Iterable[ApprovalRequest]) -> None:
         """Read the votes on all of these at once."""
-        votes = Vote.objects.filter(request__in=[request.pk for request in requests], user_id=self._actor.user_id)
+        asked = [request.pk for request in requests]
+        votes = Vote.objects.filter(request__in=asked, user_id=self._actor.user_id or 0)
         self._voted = dict(votes.values_list("request_id", "digest"))
 
     def may(self, request: ApprovalRequest, *, approve: bool | None = None) -> Verdict:

@@ -55,8 +55,8 @@ ACTS = (
     Act(
         name="reject",
         label="Reject",
-        warning="Each of these runs ends as rejected, unless its workflow goes on after a rejection. What waits here is "
-        "not sent.",
+        warning="Each of these runs ends as rejected, unless its workflow goes on after a rejection. What waits here "
+        "is not sent.",
         done="Rejected. The run has ended.",
         tone="danger",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -76,7 +77,7 @@ def test_the_same_person_counts_once_on_whatever_surface(spec: SpecFile, asha: U
     approve(key, asha)
     for surface in ("api", "admin", "cli", "slack"):
         with pytest.raises(NotAllowed, match="you approved this already"):
-            decide(key, approved=True, actor=acting(asha, surface))  # type: ignore[arg-type]
+            decide(key, approved=True, actor=acting(asha, surface))
     assert Vote.objects.count() == AuditEntry.objects.count() == 1
     assert detail(key, acting(asha))["may"] == {
         "decide": True,
@@ -100,7 +101,7 @@ def test_one_rejection_ends_it_also_by_somebody_who_approved(spec: SpecFile, ash
 
 def test_whoever_left_in_between_counts_no_more(spec: SpecFile, asha: User, bo: User) -> None:
     third = member("chitra", "finance")
-    leavings = {
+    leavings: dict[str, Callable[[], object]] = {
         "the group": lambda: asha.groups.clear(),
         "the house": lambda: User.objects.filter(pk=asha.pk).update(is_active=False),
         "the permission": lambda: asha.user_permissions.clear(),

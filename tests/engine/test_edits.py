@@ -159,7 +159,8 @@ def test_an_edit_belongs_to_its_step_alone() -> None:
     start = Situation(input="go", edits=edits, position=Position(step_index=0))
     script = Script(expressions=VALUES, env=ENV, tools=OK, decisions=[True])
     played = play(spec, start, script)
-    assert [pause.action["body"]["json"]["to"] for pause in played.pauses] == ["Eve", "Bo"]
+    shown: list[Any] = [pause.action for pause in played.pauses]
+    assert [action["body"]["json"]["to"] for action in shown] == ["Eve", "Bo"]
 
 
 def test_an_edit_that_was_not_the_approved_one_is_asked_again() -> None:

@@ -159,7 +159,7 @@ class HttpCall:
 
 @dataclass(frozen=True, kw_only=True)
 class CallTool:
-    """Outcome: ToolOutput | ToolFailed. A gate's own call has `<step>.check` or `<step>.on_decision` as its step (1.2)."""
+    """Outcome: ToolOutput | ToolFailed. `step` of a gate's own call is `<step>.check` or `<step>.on_decision` (1.2)."""
 
     step: str
     index: int
