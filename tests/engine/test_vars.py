@@ -192,6 +192,21 @@ def test_all_problems_are_told_together_each_with_its_source() -> None:
     assert refusal.value.message == "; ".join(refusal.value.problems)
 
 
+@pytest.mark.parametrize(
+    ("type", "text"), [("number", "canary"), ("list", "canary, 5"), ("list", '["canary"]'), ("list", "[canary")]
+)
+@pytest.mark.parametrize("variable", ["PAY_TOKEN", "api_key"])
+def test_a_variable_that_looks_like_a_secret_is_named_and_its_text_not_shown(
+    type: str, text: str, variable: str
+) -> None:
+    decl = with_default(type, f"${{{variable}}}", items="number")
+    with pytest.raises(VarsError, match=rf"vars\.a: the environment variable {variable} is not a .*not shown") as refusal:
+        resolve(spec_of(vars={"a": decl}), {}, {variable: text})
+    assert "canary" not in refusal.value.message
+    with pytest.raises(VarsError, match="canary"):
+        resolve(spec_of(vars={"a": decl}), {"a": text}, {})
+
+
 def test_a_default_that_does_not_fit_is_called_the_default() -> None:
     with pytest.raises(VarsError, match=r"vars\.a: the default"):
         resolve(spec_of(vars={"a": with_default("number", "many")}), {}, {})
