@@ -12,9 +12,9 @@ from approvals.services import decide
 from statestore.clock import now
 from tests.conftest import Clock, People
 from tests.crash.conftest import Child, dies
-from tests.crash.waiting import asked, outcomes, told, waiting_spec
+from tests.crash.waiting import BUSY, asked, outcomes, told, waiting_spec
 from tests.fakes_tools import FakeTools
-from tests.workbench import acting, begin, to_pause, work
+from tests.workbench import acting, begin, key_of, to_pause, work
 from workflows import messages
 from workflows.advance import advance
 from workflows.models import Run, Status
@@ -141,3 +141,19 @@ def test_what_would_be_called_now_is_compared_again_with_what_was_approved(
     assert successor.status == Status.AWAITING, "another address is another call: somebody is asked"
     assert asked(tools) == 1
     assert told(successor) == ["step_started", "awaiting_approval"]
+
+
+def test_what_is_approved_after_it_was_asked_again_has_all_its_attempts(
+    tmp_path: Path, tools: FakeTools, clock: Clock, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, before = approved_and_released(waiting_spec(tmp_path, tools, wait=120, approval=True), people)
+    tools.script["PUT /elsewhere"] = BUSY
+    monkeypatch.setenv("PLACE", "elsewhere")
+    clock.advance(121)
+    work()
+    decide(key_of(newest(run)), approved=True, actor=acting(people.approver))
+    for _ in range(3):
+        work()
+        clock.advance(121)
+    assert newest(run).error.endswith("Gave up after 3 attempts.")
+    assert (outcomes(before), outcomes(newest(run))) == (["503"], ["503"] * 3)
