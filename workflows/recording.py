@@ -12,6 +12,7 @@ from workflows.adapters.models import ModelClient
 from workflows.adapters.recorded_models import Asking, RecordingModel, ReplayingModel
 from workflows.adapters.recorded_tools import RecordingSource, ReplayingSource
 from workflows.adapters.sending import Sender
+from workflows.engine.vars import secrets_in
 from workflows.errors import FixturesUnusable
 from workflows.spec.model import Spec
 from workflows.spec.patterns import ENV_PLACEHOLDER
@@ -62,15 +63,16 @@ LIVE = Recording()
 
 
 def secrets_of(spec: Spec, environ: Mapping[str, str]) -> frozenset[str]:
-    """The model's key and whatever any tool of the spec reads from the environment.
+    """The model's key, whatever any tool of the spec reads from the environment, and vars of secrets read there.
 
-    All of them are hidden in every fixture: what one service answers, the next one is sent.
+    A var is data otherwise, and a recording keeps data. All of these are hidden in every fixture: what one service
+    answers, the next one is sent.
     """
     block = spec.agent.model
     names = {name for tool in spec.agent.tools for name in ENV_PLACEHOLDER.findall(tool.model_dump_json())}
     if block is not None and block.api_key_name is not None:
         names.add(block.api_key_name)
-    return frozenset(text for name in names if (text := environ.get(name)))
+    return frozenset(text for name in names if (text := environ.get(name))) | secrets_in(spec, environ)
 
 
 def _set(environ: Mapping[str, str]) -> dict[str, str]:

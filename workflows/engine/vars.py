@@ -70,6 +70,23 @@ def resolve(spec: Spec, overrides: Mapping[str, Json], env: Mapping[str, str | N
     return values
 
 
+def secrets_in(spec: Spec, env: Mapping[str, str]) -> set[str]:
+    """The texts of variables that look like secrets and are read by defaults, and the values that become of them."""
+    texts: set[str] = set()
+    for decl in () if spec.is_1_0 else spec.vars.values():
+        variable = _reference(decl)
+        text = env.get(variable) if variable and variable_is_secret(variable) else None
+        if not text:
+            continue
+        texts.add(text)
+        try:
+            value = _FROM_TEXT[decl.type](text, decl)
+        except _Unfit:
+            continue
+        texts.update(jsontext.as_text(item) for item in (value if isinstance(value, list) else [value]))
+    return texts - {""}
+
+
 def _reference(decl: VarDecl) -> str | None:
     """NAME when the default is exactly `${NAME}`."""
     found = ENV_PLACEHOLDER.fullmatch(decl.default) if decl.has_default and isinstance(decl.default, str) else None
