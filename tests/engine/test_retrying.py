@@ -58,6 +58,11 @@ def test_when_all_attempts_are_made_the_message_ends_with_their_number() -> None
     assert [used_up(call(max=2), attempts) for attempts in (2, 3)] == [False, True]
 
 
+def test_a_reason_without_a_full_stop_gets_one() -> None:
+    reason = broken(error="It said: try later")
+    assert verdict(call(max=2), reason, attempts=3) == GiveUp(error="It said: try later. Gave up after 3 attempts.")
+
+
 def test_the_wait_doubles_up_to_the_limit_or_stays() -> None:
     waits = [verdict(call(max=9, max_delay_ms=1000), broken(), attempts=n) for n in range(1, 7)]
     assert waits == [Again(seconds=seconds) for seconds in (0.1, 0.2, 0.4, 0.8, 1.0, 1.0)]
