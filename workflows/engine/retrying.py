@@ -59,11 +59,6 @@ def after(call: HttpCall, failed: ToolFailed, *, attempts: int, now: datetime) -
     return Again(seconds=min(max(_backoff(call.retry, attempts), asked or 0.0), limit, LONGEST_SECONDS))
 
 
-def used_up(call: HttpCall, attempts: int) -> bool:
-    """Whether so many attempts are all that this call has."""
-    return attempts > (call.retry["max"] if call.retry is not None else 0)
-
-
 def asked_for(header: str | None, now: datetime) -> float | None:
     """The seconds that a Retry-After header asks for, 0 for a time that is past; None for one that says nothing."""
     text = (header or "").strip()
