@@ -30,6 +30,7 @@ from workflows.pacing import DatabasePacer
 from workflows.recording import LIVE, Recording
 from workflows.spec.model import Spec
 from workflows.spec.patterns import ENV_PLACEHOLDER
+from workflows.waits import Waiter
 from workflows.world import World
 
 logger = logging.getLogger("kampong.driver")
@@ -77,12 +78,12 @@ def world_for(spec: Spec, model_timeout_ms: int | None = None, *, recording: Rec
     )
 
 
-def advance(workspace: str, run_uuid: str, tell: Listener | None = None) -> None:
+def advance(workspace: str, run_uuid: str, tell: Listener | None = None, waiter: Waiter | None = None) -> None:
     """Claim the run and drive it. Returns when it paused, ended, was no longer ours, or the process is draining."""
     run = claim(workspace, run_uuid)
     if run is None:
         return
-    journal = RunJournal(run, tell)
+    journal = RunJournal(run, tell, waiter)
     secrets: list[str] = []
     with holding(journal):
         try:
