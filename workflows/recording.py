@@ -30,6 +30,9 @@ class Recording:
         """Raise FixturesUnusable when a run must not start like this."""
         modes = {self.tools, self.models}
         problem = None if modes == {"live"} else fixtures.why_not(self.folder, writing="record" in modes)
+        if problem is None and "record" in modes:
+            # Before the first call: one that was made and could not be kept would fail its step after its effect.
+            problem = Fixtures(self.folder).prepare()
         if problem is not None:
             raise FixturesUnusable(f"{problem}. Name another folder with --fixtures.")
 
