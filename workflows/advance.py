@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import F, Q
+from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from statestore.clock import DbNow
@@ -31,25 +31,34 @@ from workflows.pacing import DatabasePacer
 from workflows.recording import LIVE, Recording
 from workflows.spec.model import Spec
 from workflows.spec.patterns import ENV_PLACEHOLDER
+from workflows.waits import Waiter
 from workflows.world import World
 
 logger = logging.getLogger("kampong.driver")
 
 
 def claim(workspace: str, run_uuid: str) -> Run | None:
-    """One filtered update: the run is ours, with a fresh fence, or it was not queued and due."""
+    """One filtered update: the run is ours, with a fresh fence, or it was not queued and due.
+
+    The fence as it was read says whose update it was: the threads of a process have one name, and each could be held
+    up here until its lease is over and another thread has the run.
+    """
     due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
     queued = Run.objects.filter(due, workspace=workspace, uuid=run_uuid, status=Status.QUEUED)
-    taken = queued.update(
+    found = queued.values_list("pk", "lease_token").first()
+    if found is None:
+        return None
+    pk, token = found
+    taken = queued.filter(lease_token=token).update(
         status=Status.RUNNING,
         lease_owner=owner(),
         lease_until=DbNow(setting("KAMPONG_LEASE_SECONDS")),
-        lease_token=F("lease_token") + 1,
+        lease_token=token + 1,
         started_at=Coalesce("started_at", DbNow()),
     )
     if taken != 1:
         return None
-    run = Run.objects.filter(uuid=run_uuid, lease_owner=owner(), status=Status.RUNNING).first()
+    run = Run.objects.filter(pk=pk, lease_token=token + 1, status=Status.RUNNING).first()
     point("run.lease_taken")
     return run
 
@@ -73,12 +82,12 @@ def world_for(spec: Spec, model_timeout_ms: int | None = None, *, recording: Rec
     )
 
 
-def advance(workspace: str, run_uuid: str, tell: Listener | None = None) -> None:
+def advance(workspace: str, run_uuid: str, tell: Listener | None = None, waiter: Waiter | None = None) -> None:
     """Claim the run and drive it. Returns when it paused, ended, was no longer ours, or the process is draining."""
     run = claim(workspace, run_uuid)
     if run is None:
         return
-    journal = RunJournal(run, tell)
+    journal = RunJournal(run, tell, waiter)
     secrets: list[str] = []
     with holding(journal):
         try:

@@ -106,9 +106,8 @@ def _attempt(effect: AskModel | CallTool, name: str, world: World, journal: Jour
 
 def _call_tool(effect: CallTool, world: World, journal: Journal) -> object:
     """Attempts of one call until it succeeds or is given up (engine semantics 14.6). The request is built already."""
+    # Never all of them: the failure of the last one and the end of the run are one commit.
     made = journal.attempts_made(effect)
-    if made and retrying.used_up(effect.call, made):
-        return ToolFailed(error=f'Tool "{effect.tool}": all its {made} attempts were made before.')
     while True:
         _take_turn(effect, world, journal)
         answer = _attempt(effect, effect.tool, world, journal)

@@ -37,7 +37,8 @@ from workflows.engine.retrying import LONGEST_SECONDS
 from workflows.engine.values import Outputs
 from workflows.models import Attempt, Run, RunEvent, Status
 from workflows.pooling import give_connection_back
-from workflows.waits import WORKER_WAITS_SECONDS, Clock
+from workflows.waiting import attempts_made
+from workflows.waits import WORKER_WAITS_SECONDS, Clock, Waiter
 
 logger = logging.getLogger("kampong.driver")
 
@@ -93,9 +94,10 @@ Listener: TypeAlias = Callable[[Event], None]
 class RunJournal:
     """Writes one run while this process holds its lease. Every method raises LeaseLost when it no longer does."""
 
-    def __init__(self, run: Run, tell: Listener | None = None) -> None:
+    def __init__(self, run: Run, tell: Listener | None = None, waiter: Waiter | None = None) -> None:
         self.run = run
         self._tell = tell
+        self._waiter = waiter
         self._token = run.lease_token
         self._events: list[Event] = []
         self._last_event = run.last_event
@@ -181,9 +183,7 @@ class RunJournal:
         """Counted in the rows: neither a release, nor a drain, nor a takeover gives a call more attempts."""
         if not self._attempts:
             return 0
-        return self.run.attempts.filter(
-            step_index=effect.index, step=effect.step, kind="tool", name=effect.tool
-        ).count()
+        return attempts_made(self.run, effect.index, effect.step, effect.tool)
 
     def holds_slot(self, target: str) -> bool:
         """Once: the next attempt needs another."""
@@ -201,6 +201,8 @@ class RunJournal:
             self._hand_back(seconds, slot)
         if self._outcome is not None:
             self._commit_outcome(not_before=DbNow(seconds))
+        if self._waiter is not None:
+            self._waiter(seconds, slot)
         point("run.waiting")
         while seconds > 0 and not draining.is_set():
             give_connection_back()

@@ -12,15 +12,13 @@ from workflows.engine.events import AwaitingApproval, Event
 from workflows.engine.situation import Situation
 from workflows.engine.values import Json
 from workflows.spec.model import Spec
-from workflows.waits import Clock
+from workflows.waits import Clock, Waiter
 from workflows.world import World
 
 State = dict[str, Any]
 #: Answers a pause, or None to leave it waiting.
 Asker = Callable[[Pause], Decision | None]
 Listener = Callable[[Event, State], None]
-#: Hears how many seconds the run waits now, and for the slot of which target; no target means before another attempt.
-Waiter = Callable[[float, str], None]
 
 
 class MemoryJournal:

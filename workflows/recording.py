@@ -12,6 +12,7 @@ from workflows.adapters.models import ModelClient
 from workflows.adapters.recorded_models import Asking, RecordingModel, ReplayingModel
 from workflows.adapters.recorded_tools import RecordingSource, ReplayingSource
 from workflows.adapters.sending import Sender
+from workflows.engine.vars import secrets_in
 from workflows.errors import FixturesUnusable
 from workflows.spec.model import Spec
 from workflows.spec.patterns import ENV_PLACEHOLDER
@@ -29,6 +30,9 @@ class Recording:
         """Raise FixturesUnusable when a run must not start like this."""
         modes = {self.tools, self.models}
         problem = None if modes == {"live"} else fixtures.why_not(self.folder, writing="record" in modes)
+        if problem is None and "record" in modes:
+            # Before the first call: one that was made and could not be kept would fail its step after its effect.
+            problem = Fixtures(self.folder).prepare()
         if problem is not None:
             raise FixturesUnusable(f"{problem}. Name another folder with --fixtures.")
 
@@ -62,15 +66,16 @@ LIVE = Recording()
 
 
 def secrets_of(spec: Spec, environ: Mapping[str, str]) -> frozenset[str]:
-    """The model's key and whatever any tool of the spec reads from the environment.
+    """The model's key, whatever any tool of the spec reads from the environment, and vars of secrets read there.
 
-    All of them are hidden in every fixture: what one service answers, the next one is sent.
+    A var is data otherwise, and a recording keeps data. All of these are hidden in every fixture: what one service
+    answers, the next one is sent.
     """
     block = spec.agent.model
     names = {name for tool in spec.agent.tools for name in ENV_PLACEHOLDER.findall(tool.model_dump_json())}
     if block is not None and block.api_key_name is not None:
         names.add(block.api_key_name)
-    return frozenset(text for name in names if (text := environ.get(name)))
+    return frozenset(text for name in names if (text := environ.get(name))) | secrets_in(spec, environ)
 
 
 def _set(environ: Mapping[str, str]) -> dict[str, str]:

@@ -39,7 +39,7 @@ def read_spec(path: str | Path) -> SpecFile:
     """Read one file. Raises SpecUnreadable with located errors."""
     file = SpecFiles(pipes=True).read(Path(path).absolute())
     if isinstance(file, BrokenFile):
-        raise SpecUnreadable(file.path, file.errors)
+        raise SpecUnreadable(file)
     return file
 
 

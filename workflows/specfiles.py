@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeAlias
 
@@ -22,26 +22,24 @@ SPEC_LIMIT = 4 * 1024 * 1024
 # without its signature showing it, so it is read again until it has rested.
 _RESTED_NS = 100_000_000
 _REMEMBERED = 4096
-_UNREAD = "cannot be read: "
 _SUFFIXES = frozenset({".yaml", ".yml"})
 
 Signature: TypeAlias = tuple[int, int, int, int, int]
 
 
 class SpecUnreadable(Refusal):
-    """The file cannot be read or is no valid spec; `errors` say where and why."""
+    """The file cannot be read or is no valid spec; `errors` say where and why.
+
+    `unread`: nothing is known of what the file says, as it is missing, a folder, locked away, or on a broken disk.
+    """
 
     code = "spec_broken"
 
-    def __init__(self, path: Path, errors: tuple[SpecError, ...]) -> None:
-        super().__init__(f"{path}: {'; '.join(str(error) for error in errors)}")
-        self.path = path
-        self.errors = errors
-
-    @property
-    def unread(self) -> bool:
-        """Whether nothing is known of what the file says: it is missing, a folder, locked away, a broken disk."""
-        return self.errors[0].message.startswith(_UNREAD)
+    def __init__(self, file: BrokenFile) -> None:
+        super().__init__(f"{file.path}: {file.message}")
+        self.path = file.path
+        self.errors = file.errors
+        self.unread = file.unread
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +61,7 @@ class BrokenFile:
     path: Path
     agent_id: str | None
     errors: tuple[SpecError, ...]
+    unread: bool = False
 
     @property
     def message(self) -> str:
@@ -110,10 +109,8 @@ class SpecFiles:
             self._readings.move_to_end(path)
             return before.file
         last_id = before.file.agent_id if before is not None else None
-        if not self._pipes and path.is_fifo():
-            reading = _Reading(signature=None, file=broken(path, f"{_UNREAD}it is a pipe", last_id))
-        else:
-            reading = _read(path, last_id)
+        waits = not self._pipes and path.is_fifo()
+        reading = _unread(path, "it is a pipe", last_id) if waits else _read(path, last_id)
         self._readings[path] = reading
         self._readings.move_to_end(path)
         if len(self._readings) > _REMEMBERED:
@@ -154,9 +151,14 @@ def _read(path: Path, last_id: str | None) -> _Reading:
             content = file.read(SPEC_LIMIT + 1)
             ended = _signature(os.fstat(file.fileno()))
     except OSError as error:
-        return _Reading(signature=None, file=broken(path, f"{_UNREAD}{error.strerror or error}", last_id))
+        return _unread(path, error.strerror or str(error), last_id)
     steady = began == ended and _rested(ended)
     return _Reading(signature=ended if steady else None, file=_check(path, content, last_id))
+
+
+def _unread(path: Path, reason: str, last_id: str | None) -> _Reading:
+    file = broken(path, f"cannot be read: {reason}", last_id)
+    return _Reading(signature=None, file=replace(file, unread=True))
 
 
 def _rested(signature: Signature) -> bool:

@@ -12,7 +12,16 @@ def awaited(run: Run) -> str:
     if run.status not in (Status.QUEUED, Status.RUNNING) or run.not_before is None or run.not_before <= now():
         return ""
     until = f"until {rfc3339(run.not_before)}"
-    made = run.attempts.filter(step_index=run.step_index, kind="tool").count()
+    last = run.attempts.filter(step_index=run.step_index, kind="tool").order_by("-n").first()
+    made = attempts_made(run, last.step_index, last.step, last.name) if last is not None else 0
     if run.slot_target:
         return f"{until} for its turn (pace), before attempt {made + 1}"
     return f"{until}, before attempt {made + 1}" if made else until
+
+
+def attempts_made(run: Run, step_index: int, step: str, tool: str) -> int:
+    """The attempts of one call: a condition that is decided afresh after a wait may call another tool, with its own.
+
+    What a gate calls inside a step has a name of its own for `step`.
+    """
+    return run.attempts.filter(step_index=step_index, step=step, kind="tool", name=tool).count()

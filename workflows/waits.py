@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 from statestore import clock
 from workflows.draining import draining
 
 #: A longer wait gives the worker back: the run is queued until its time has come (design 3.1).
 WORKER_WAITS_SECONDS = 60.0
+
+#: Hears how many seconds the run waits now, and for the slot of which target; no target means before another attempt.
+Waiter: TypeAlias = Callable[[float, str], None]
 
 
 class Clock(Protocol):

@@ -176,6 +176,14 @@ for number in range(300):
 """
 
 
+def test_a_folder_is_made_before_the_first_call_or_said_to_be_impossible(tmp_path: Path) -> None:
+    folder = tmp_path / "made" / "here"
+    assert Fixtures(folder).prepare() is None
+    assert list(folder.iterdir()) == []
+    (tmp_path / "file").write_text("")
+    assert "cannot be recorded" in (Fixtures(tmp_path / "file" / "below").prepare() or "")
+
+
 def test_two_processes_may_record_the_same_call_at_once(tmp_path: Path) -> None:
     """Every reading in between finds a whole file of one of them, and in the end only it is there."""
     writers = [

@@ -166,3 +166,15 @@ def test_headers_and_a_body_that_drip_meet_the_same_limit(at_once: bytes) -> Non
         assert "400 ms" in failed(client_for(spec_with(model), {}))
         assert time.monotonic() - started < 30
         assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("base", ["http://clerk:humming@127.0.0.1:9", "clerk:humming@nowhere"])
+@pytest.mark.parametrize("provider", ["ollama", "openai"])
+def test_a_password_in_the_address_of_a_model_is_in_no_message(provider: str, base: str, settings: Any) -> None:
+    settings.KAMPONG_OPENAI_API_URL = base
+    model = {"provider": "openai", "name": "m", "api_key": "${MODEL_KEY}"}
+    if provider == "ollama":
+        model = {"provider": "ollama", "name": "m", "base_url": base}
+    error = failed(client_for(spec_with(model), {"MODEL_KEY": KEY}))
+    assert provider in error.lower()
+    assert "humming" not in error

@@ -12,9 +12,9 @@ from approvals.services import decide
 from statestore.clock import now
 from tests.conftest import Clock, People
 from tests.crash.conftest import Child, dies
-from tests.crash.waiting import asked, outcomes, told, waiting_spec
+from tests.crash.waiting import BUSY, asked, outcomes, told, waiting_spec
 from tests.fakes_tools import FakeTools
-from tests.workbench import acting, begin, to_pause, work
+from tests.workbench import HEAD, acting, begin, key_of, to_pause, work, write_spec
 from workflows import messages
 from workflows.advance import advance
 from workflows.models import Run, Status
@@ -22,6 +22,7 @@ from workflows.recovery import recover
 from workflows.registry import SpecFile
 from workflows.runs import cancel_run, newest, retry_run
 from workflows.tasks import advance_run
+from workflows.waiting import awaited
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -141,3 +142,52 @@ def test_what_would_be_called_now_is_compared_again_with_what_was_approved(
     assert successor.status == Status.AWAITING, "another address is another call: somebody is asked"
     assert asked(tools) == 1
     assert told(successor) == ["step_started", "awaiting_approval"]
+
+
+def test_what_is_approved_after_it_was_asked_again_has_all_its_attempts(
+    tmp_path: Path, tools: FakeTools, clock: Clock, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, before = approved_and_released(waiting_spec(tmp_path, tools, wait=120, approval=True), people)
+    tools.script["PUT /elsewhere"] = BUSY
+    monkeypatch.setenv("PLACE", "elsewhere")
+    clock.advance(121)
+    work()
+    decide(key_of(newest(run)), approved=True, actor=acting(people.approver))
+    for _ in range(3):
+        work()
+        clock.advance(121)
+    assert newest(run).error.endswith("Gave up after 3 attempts.")
+    assert (outcomes(before), outcomes(newest(run))) == (["503"], ["503"] * 3)
+
+
+EITHER = (
+    HEAD
+    + """\
+  tools:
+    - {{name: one, action: http_request, method: GET, url: "{url}/one", retry: {retry}}}
+    - {{name: other, action: http_request, method: GET, url: "{url}/other", retry: {retry}}}
+  workflow:
+    - {{step: ask, type: condition, if: "vars.which = 'one'", then: execute_tool(one), else: execute_tool(other)}}
+vars:
+  which: {{type: string, default: "${{WHICH}}"}}
+"""
+)
+
+
+def test_a_condition_that_is_decided_otherwise_after_a_wait_counts_the_other_tool_s_attempts(
+    tmp_path: Path, tools: FakeTools, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tools.script = {"GET /one": BUSY, "GET /other": BUSY}
+    monkeypatch.setenv("WHICH", "one")
+    run = released(write_spec(tmp_path, EITHER, url=tools.url, retry="{max: 1, base_ms: 120000, max_delay_ms: 120000}"))
+    assert awaited(run).endswith(", before attempt 2")
+    monkeypatch.setenv("WHICH", "other")
+    clock.advance(121)
+    work()
+    run.refresh_from_db()
+    assert awaited(run).endswith(", before attempt 2"), "one attempt of the other tool was made"
+    clock.advance(121)
+    work()
+    run.refresh_from_db()
+    assert run.error.endswith("Gave up after 2 attempts.")
+    assert [request.url.rpartition("/")[2] for request in tools.requests] == ["one", "other", "other"]

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from django.db import connections
+from django.db import connection, connections
 
 from approvals.services import decide
-from tests.conftest import People
+from tests.conftest import Clock, People
 from tests.counts import count
 from tests.crash.conftest import Child
 from tests.fakes_tools import FakeTools
 from tests.workbench import acting, begin, to_pause, work
 from workflows.adapters import http
-from workflows.advance import advance
+from workflows.advance import advance, claim
 from workflows.engine.effects import HttpCall, ToolFailed, ToolOutput
-from workflows.models import Attempt, RunEvent, Status
+from workflows.models import Attempt, Run, RunEvent, Status
 from workflows.reading import run_state
+from workflows.recovery import recover
 from workflows.registry import SpecFile
-from workflows.runs import newest, retry_run
+from workflows.runs import cancel_run, newest, retry_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -66,6 +68,65 @@ def test_eight_threads_sent_to_one_run_drive_it_once(spec: SpecFile, tools: Fake
         assert len(tools.requests) == number
         numbers = list(RunEvent.objects.filter(run=run).order_by("number").values_list("number", flat=True))
         assert numbers == list(range(1, len(numbers) + 1))
+
+
+@contextmanager
+def meanwhile(moment: str, do: Callable[[], object]) -> Iterator[None]:
+    """Do something just `before` or just `after` the next update of a run reaches the database."""
+    waiting = [do]
+
+    def around(execute: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
+        then = waiting.pop() if waiting and sql.startswith('UPDATE "workflows_run"') else None
+        if then and moment == "before":
+            then()
+        answer = execute(sql, params, many, context)
+        if then and moment == "after":
+            then()
+        return answer
+
+    with connection.execute_wrapper(around):
+        yield
+    assert not waiting
+
+
+def test_a_worker_held_up_in_its_claim_does_not_take_another_thread_s_for_its_own(spec: SpecFile, clock: Clock) -> None:
+    run = begin(spec)
+    others: list[Run | None] = []
+
+    def take_over() -> None:
+        clock.advance(61)
+        assert recover().requeued == 1
+        others.append(claim("default", str(run.uuid)))
+
+    with meanwhile("after", take_over):
+        assert claim("default", str(run.uuid)) is None
+    (other,) = others
+    assert other is not None
+    run.refresh_from_db()
+    assert (other.lease_token, run.status) == (run.lease_token, Status.RUNNING)
+
+
+def test_a_run_that_was_cancelled_just_after_the_claim_is_not_driven(spec: SpecFile, people: People) -> None:
+    run = begin(spec)
+    with meanwhile("after", lambda: cancel_run(run, actor=acting(people.operator), reason="not needed")):
+        assert claim("default", str(run.uuid)) is None
+    run.refresh_from_db()
+    assert run.status == Status.CANCELLED
+
+
+def test_a_claim_that_was_overtaken_before_it_wrote_leaves_the_run_as_it_is(spec: SpecFile, clock: Clock) -> None:
+    run = begin(spec)
+
+    def overtake() -> None:
+        assert claim("default", str(run.uuid)) is not None
+        clock.advance(61)
+        assert recover().requeued == 1
+
+    with meanwhile("before", overtake):
+        assert claim("default", str(run.uuid)) is None
+    run.refresh_from_db()
+    assert run.status == Status.QUEUED, "whoever comes next can have it"
+    assert claim("default", str(run.uuid)) is not None
 
 
 HTTP_TOOL = http.HttpTool

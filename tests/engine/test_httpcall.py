@@ -149,3 +149,23 @@ def test_what_is_shown_keeps_the_content_type_and_leaves_out_what_is_absent() ->
         "query": {"q": "1"},
         "body": {"raw": "a,${B}", "content_type": "text/csv"},
     }
+
+
+@pytest.mark.parametrize(
+    ("url", "password"),
+    [
+        ("https://clerk:humming@t.test/x", "humming"),
+        ("https://clerk:hum%40ing@t.test/x", "hum@ing"),
+        ("https://clerk:a:b@t.test/x", "a:b"),
+        ("clerk:humming@t.test/x", "humming"),
+        ("https://clerk@t.test/x:y@z", None),
+        ("https://t.test/a:b@c", None),
+        ("https://t.test/?a:b@c", None),
+    ],
+)
+def test_a_password_in_the_address_is_a_secret_of_the_request(url: str, password: str | None) -> None:
+    secrets = built(url).secrets
+    assert password in secrets if password else not secrets & {"b", "y"}
+    with pytest.raises(BuildFailed) as refused:
+        build(request("x:humming@", query={"a": "b"}), {}, approved=False)
+    assert "humming" not in str(refused.value)

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from workflows.engine.effects import HttpCall, ToolFailed
-from workflows.engine.retrying import LONGEST_SECONDS, Again, GiveUp, after, asked_for, used_up
+from workflows.engine.retrying import LONGEST_SECONDS, Again, GiveUp, after, asked_for
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 
@@ -33,8 +33,6 @@ def verdict(given: HttpCall, failed: ToolFailed, attempts: int = 1) -> Again | G
 def test_without_a_retry_block_there_is_one_attempt_and_the_message_stays() -> None:
     single = HttpCall(tool="t", method="GET", url="http://t.test/", headers=(), body=None)
     assert verdict(single, broken()) == GiveUp(error="It broke.")
-    assert used_up(single, 1)
-    assert not used_up(single, 0)
 
 
 @pytest.mark.parametrize("failure", ["auth", "http", "failure_when", "build"])
@@ -55,7 +53,11 @@ def test_when_all_attempts_are_made_the_message_ends_with_their_number() -> None
     assert verdict(call(max=2), broken(), attempts=2) == Again(seconds=0.2)
     assert verdict(call(max=2), broken(), attempts=3) == GiveUp(error="It broke. Gave up after 3 attempts.")
     assert verdict(call(max=2), broken(), attempts=99) == GiveUp(error="It broke. Gave up after 99 attempts.")
-    assert [used_up(call(max=2), attempts) for attempts in (2, 3)] == [False, True]
+
+
+def test_a_reason_without_a_full_stop_gets_one() -> None:
+    reason = broken(error="It said: try later")
+    assert verdict(call(max=2), reason, attempts=3) == GiveUp(error="It said: try later. Gave up after 3 attempts.")
 
 
 def test_the_wait_doubles_up_to_the_limit_or_stays() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.engine.specs import spec_of
 from workflows.engine import jsontext
 from workflows.engine.values import Json
-from workflows.engine.vars import VarsError, names_needed, resolve
+from workflows.engine.vars import VarsError, names_needed, resolve, secrets_in
 from workflows.spec.model import VarDecl
 
 NUMBER = VarDecl(type="number")
@@ -192,6 +192,22 @@ def test_all_problems_are_told_together_each_with_its_source() -> None:
     assert refusal.value.message == "; ".join(refusal.value.problems)
 
 
+@pytest.mark.parametrize(
+    ("type", "text"), [("number", "canary"), ("list", "canary, 5"), ("list", '["canary"]'), ("list", "[canary")]
+)
+@pytest.mark.parametrize("variable", ["PAY_TOKEN", "api_key"])
+def test_a_variable_that_looks_like_a_secret_is_named_and_its_text_not_shown(
+    type: str, text: str, variable: str
+) -> None:
+    decl = with_default(type, f"${{{variable}}}", items="number")
+    says = rf"vars\.a: the environment variable {variable} is not a .*not shown"
+    with pytest.raises(VarsError, match=says) as refusal:
+        resolve(spec_of(vars={"a": decl}), {}, {variable: text})
+    assert "canary" not in refusal.value.message
+    with pytest.raises(VarsError, match="canary"):
+        resolve(spec_of(vars={"a": decl}), {"a": text}, {})
+
+
 def test_a_default_that_does_not_fit_is_called_the_default() -> None:
     with pytest.raises(VarsError, match=r"vars\.a: the default"):
         resolve(spec_of(vars={"a": with_default("number", "many")}), {}, {})
@@ -201,7 +217,23 @@ def test_a_problem_does_not_repeat_a_whole_novel() -> None:
     assert len(problem(NUMBER, "x" * 10_000)) < 300
 
 
+def test_the_secrets_of_vars_are_what_was_read_and_what_became_of_it() -> None:
+    decls = {
+        "plain": with_default("string", "${PAY_TOKEN}"),
+        "some": with_default("list", "${API_KEYS}", items="string"),
+        "number": with_default("number", "${SECRET_PIN}"),
+        "unfit": with_default("number", "${PASSWD_AGE}"),
+        "data": with_default("string", "${REGION}"),
+        "around": with_default("string", "eu-${OTHER_TOKEN}"),
+        "unset": with_default("string", "${NO_TOKEN}"),
+    }
+    env = {"PAY_TOKEN": "a", "API_KEYS": "b, c", "SECRET_PIN": "+0123", "PASSWD_AGE": "x", "REGION": "eu"}
+    found = secrets_in(spec_of(vars=decls), {**env, "OTHER_TOKEN": "o"})
+    assert found == {"a", "b, c", "b", "c", "+0123", "123", "x"}
+
+
 def test_a_1_0_spec_has_no_vars() -> None:
     spec = spec_of(version="1.0", vars={"a": NUMBER})
     assert names_needed(spec, {}) == ()
     assert resolve(spec, {"a": "x"}, {}) == {}
+    assert secrets_in(spec_of(version="1.0", vars={"a": with_default("string", "${A_KEY}")}), {"A_KEY": "a"}) == set()

@@ -176,6 +176,20 @@ FINDINGS = [
     ),
     (
         "reference_not_read",
+        "1.1",
+        steps("{step: s, action: a, instructions: 'Be kind to {{ input }}'}"),
+        "agent.workflow.0.instructions",
+        ["{{ input }}", "query"],
+    ),
+    (
+        "reference_not_read",
+        "1.1",
+        steps("{step: s, action: a, instructions: 'Be kind to ${NAME}'}"),
+        "agent.workflow.0.instructions",
+        ["${NAME}", "query"],
+    ),
+    (
+        "reference_not_read",
         "1.0",
         steps("{step: s, type: approval, message: 'in ${ZONE}?'}"),
         "agent.workflow.0.message",

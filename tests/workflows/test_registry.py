@@ -178,6 +178,20 @@ def test_what_is_no_spec_is_refused_with_its_errors(tmp_path: Path, content: byt
     assert says in refusal.value.message
 
 
+def test_whether_a_file_was_read_is_told_by_no_words_of_its_errors(tmp_path: Path) -> None:
+    path = tmp_path / "spec.yaml"
+    with pytest.raises(SpecUnreadable) as missing:
+        read_spec(path)
+    path.write_bytes(b"version: [")
+    with pytest.raises(SpecUnreadable) as invalid:
+        read_spec(path)
+    with pytest.raises(SpecUnreadable) as folder:
+        read_spec(tmp_path)
+    assert (missing.value.unread, invalid.value.unread, folder.value.unread) == (True, False, True)
+    told = specfiles.broken(path, missing.value.errors[0].message)
+    assert not SpecUnreadable(told).unread
+
+
 def test_a_missing_file_and_a_missing_folder_say_so(tmp_path: Path, served: Registry) -> None:
     with pytest.raises(SpecUnreadable, match="No such file"):
         read_spec(tmp_path / "none.yaml")

@@ -84,6 +84,17 @@ class Fixtures:
             raise Unusable(f"the fixture {path} is broken: it holds no JSON object. Record it again")
         return content
 
+    def prepare(self) -> str | None:
+        """Make the folder and write in it once; why that is not possible, or None."""
+        draft = self.folder / f".{secrets.token_hex(8)}.part"
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            _write_new(draft, b"")
+            draft.unlink()
+        except OSError as problem:
+            return f"fixtures cannot be recorded in {self.folder}: {problem.strerror}"
+        return None
+
     def write(self, name: str, content: Mapping[str, Json]) -> None:
         """Put it there whole, in place of an earlier one; Unusable when that is not possible."""
         path = self.folder / name

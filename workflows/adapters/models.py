@@ -16,7 +16,7 @@ from workflows.adapters import model_formats, wire
 from workflows.adapters.wire import MIB, Answer, NoAnswer
 from workflows.engine import jsontext
 from workflows.engine.effects import AskModel, ModelFailed, ModelGate, ModelMalformed, ModelObject, ModelText
-from workflows.engine.redact import redact
+from workflows.engine.redact import passwords_in, redact
 from workflows.errors import ModelUnavailable
 from workflows.spec.model import ModelBlock, Spec
 
@@ -222,7 +222,7 @@ class WireClient:
         return ModelFailed(error=self._without_key(error))
 
     def _without_key(self, text: str) -> str:
-        return redact(text, [self.key] if self.key else [])
+        return redact(text, passwords_in(self.base) | ({self.key} if self.key else set()))
 
 
 def _words_of_error(said: Mapping[str, Any]) -> str:

@@ -6,16 +6,14 @@ what it makes must never be stored or shown.
 
 from __future__ import annotations
 
-import base64
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
-from urllib.parse import unquote, urlsplit
 
 from workflows.engine import forms, jsontext, render11
 from workflows.engine.effects import HttpCall
-from workflows.engine.redact import redact
+from workflows.engine.redact import passwords_in, redact
 from workflows.engine.references import Text
 from workflows.engine.render11 import Rendered
 from workflows.engine.values import Json
@@ -117,7 +115,7 @@ def build(request: RenderedRequest, env: Mapping[str, str], *, approved: bool) -
         failure_when=request.failure_when,
         retry=request.retry,
         pace=request.pace,
-        secrets=secrets | _packed_in(url),
+        secrets=secrets | passwords_in(url),
         approved=approved,
     )
 
@@ -128,24 +126,11 @@ def _url(request: RenderedRequest, env: Mapping[str, str], secrets: frozenset[st
     if not request.query:
         return url
     if not _ABSOLUTE.fullmatch(url):
-        raise BuildFailed(
-            f'Tool "{request.tool}": query parameters need an absolute URL, not "{redact(url, secrets)}".'
-        )
+        shown = redact(url, secrets | passwords_in(url))
+        raise BuildFailed(f'Tool "{request.tool}": query parameters need an absolute URL, not "{shown}".')
     address, mark, fragment = url.partition("#")
     joint = "?" if "?" not in address else "" if address[-1] in "?&" else "&"
     return f"{address}{joint}{forms.joined(_resolved(request.query, env))}{mark}{fragment}"
-
-
-def _packed_in(url: str) -> frozenset[str]:
-    """What is sent for a user and password in the URL: in base64 no secret in them would be recognised."""
-    try:
-        given = urlsplit(url).netloc.rpartition("@")[0]
-    except ValueError:
-        return frozenset()
-    if not given:
-        return frozenset()
-    user, _, password = given.partition(":")
-    return frozenset([base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode("ascii")])
 
 
 def _resolved(texts: Mapping[str, Text], env: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import heapq
 import json
 import re
 from collections.abc import Iterable, Iterator
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from workflows.engine import forms
 
 MARK = "[REDACTED]"
 #: So many backslashes may stand for one: three encoders around each other. Unbounded, a long run would cost its square.
 _WRAPPED = 8
+#: The user and password of a URL, also of one that lacks its scheme.
+_USERINFO = re.compile(r"(?:[^:/?#]+:)?//([^/?#]+)@|([^/?#@]*:[^/?#]*)@")
 _PIECE = re.compile(r"\\+|.", re.DOTALL)
 
 
@@ -24,6 +27,16 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     """
     # Merged while they are found: a short secret can occur millions of times.
     return "".join(_replaced(text, heapq.merge(*_occurrences(text, secrets))))
+
+
+def passwords_in(url: str) -> frozenset[str]:
+    """The password in a URL, as written there and as sent: in base64 nothing in it would be recognised."""
+    found = _USERINFO.match(url.strip())
+    if found is None:
+        return frozenset()
+    user, _, password = (found[1] or found[2]).partition(":")
+    sent = f"{unquote(user)}:{unquote(password)}".encode("utf-8", "replace")
+    return frozenset([password, unquote(password), base64.b64encode(sent).decode("ascii")]) - {""}
 
 
 def _occurrences(text: str, secrets: Iterable[str]) -> Iterator[Iterator[tuple[int, int]]]:

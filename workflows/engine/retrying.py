@@ -51,17 +51,12 @@ def after(call: HttpCall, failed: ToolFailed, *, attempts: int, now: datetime) -
     if failed.failure != "rate_limit" and call.method not in _REPEATABLE:
         return GiveUp(error=failed.error)
     if attempts > call.retry["max"]:
-        return GiveUp(error=f"{failed.error} Gave up after {attempts} attempts.")
+        return GiveUp(error=f"{_sentence(failed.error)} Gave up after {attempts} attempts.")
     limit = _limit(call.retry)
     asked = asked_for(failed.retry_after, now)
     if asked is not None and asked > limit:
-        return GiveUp(error=f"{failed.error} {_too_long(asked, limit)}")
+        return GiveUp(error=f"{_sentence(failed.error)} {_too_long(asked, limit)}")
     return Again(seconds=min(max(_backoff(call.retry, attempts), asked or 0.0), limit, LONGEST_SECONDS))
-
-
-def used_up(call: HttpCall, attempts: int) -> bool:
-    """Whether so many attempts are all that this call has."""
-    return attempts > (call.retry["max"] if call.retry is not None else 0)
 
 
 def asked_for(header: str | None, now: datetime) -> float | None:
@@ -92,6 +87,11 @@ def _limit(retry: Any) -> float:
 def _seconds(milliseconds: int) -> float:
     """A file may hold any whole number; past a year nothing depends on which."""
     return min(milliseconds, int(LONGEST_SECONDS) * 1000) / 1000
+
+
+def _sentence(error: str) -> str:
+    """With its full stop: the reason that a failure rule found in an answer may have none."""
+    return error if error.endswith((".", "!", "?")) else f"{error}."
 
 
 def _too_long(asked: float, limit: float) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from workflows.engine import jsontext
 from workflows.engine.values import Json
 from workflows.spec.model import Spec, VarDecl
-from workflows.spec.patterns import ENV_PLACEHOLDER
+from workflows.spec.patterns import ENV_PLACEHOLDER, variable_is_secret
 from workflows.spec.shapes import is_number
 
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -35,10 +35,11 @@ class _Unfit(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """Where a value came from, in words, and the value."""
+    """Where a value came from, in words, and the value; a secret one is not shown."""
 
     words: str
     value: Json
+    secret: bool = False
 
 
 def names_needed(spec: Spec, overrides: Mapping[str, Json]) -> tuple[str, ...]:
@@ -69,6 +70,23 @@ def resolve(spec: Spec, overrides: Mapping[str, Json], env: Mapping[str, str | N
     return values
 
 
+def secrets_in(spec: Spec, env: Mapping[str, str]) -> set[str]:
+    """The texts of variables that look like secrets and are read by defaults, and the values that become of them."""
+    texts: set[str] = set()
+    for decl in () if spec.is_1_0 else spec.vars.values():
+        variable = _reference(decl)
+        text = env.get(variable) if variable and variable_is_secret(variable) else None
+        if not text:
+            continue
+        texts.add(text)
+        try:
+            value = _FROM_TEXT[decl.type](text, decl)
+        except _Unfit:
+            continue
+        texts.update(jsontext.as_text(item) for item in (value if isinstance(value, list) else [value]))
+    return texts - {""}
+
+
 def _reference(decl: VarDecl) -> str | None:
     """NAME when the default is exactly `${NAME}`."""
     found = ENV_PLACEHOLDER.fullmatch(decl.default) if decl.has_default and isinstance(decl.default, str) else None
@@ -86,7 +104,7 @@ def _source(name: str, decl: VarDecl, overrides: Mapping[str, Json], env: Mappin
     text = env.get(variable)
     if not text:
         raise _Unfit(f"the environment variable {variable} is not set or empty; expected {_wanted(decl)}")
-    return _Source(words=f"the environment variable {variable}", value=text)
+    return _Source(words=f"the environment variable {variable}", value=text, secret=variable_is_secret(variable))
 
 
 def _value(decl: VarDecl, source: _Source) -> Json:
@@ -94,6 +112,9 @@ def _value(decl: VarDecl, source: _Source) -> Json:
     try:
         return readers[decl.type](source.value, decl)
     except _Unfit as error:
+        if source.secret:
+            # The detail may quote a part of it.
+            raise _Unfit(f"{source.words} is not {_wanted(decl)}; its text is not shown") from None
         detail = f" ({error})" if str(error) else ""
         raise _Unfit(f"{source.words} {_quoted(source.value)} is not {_wanted(decl)}{detail}") from None
 

@@ -19,17 +19,25 @@ from workflows.models import FINAL, Run, Status
 from workflows.reading import own_state, wait_for
 from workflows.runs import newest
 from workflows.waiting import awaited
+from workflows.waits import Waiter
 
 PATIENCE_SECONDS = 60.0
 
 
-def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS, tell: Listener | None = None) -> Run:
+def to_rest(
+    run: Run,
+    *,
+    here: bool,
+    seconds: float = PATIENCE_SECONDS,
+    tell: Listener | None = None,
+    waiter: Waiter | None = None,
+) -> Run:
     """The chain's newest run once it waits for a person or has ended; after so many seconds of waiting, as it is.
 
     A run that waits for a time beyond them is not waited for.
 
     `here`: this process drives it in any case; otherwise only while no worker lives. `tell` hears the events of
-    what is driven here.
+    what is driven here, and `waiter` its waits.
     """
     until = time.monotonic() + seconds
     try:
@@ -38,7 +46,7 @@ def to_rest(run: Run, *, here: bool, seconds: float = PATIENCE_SECONDS, tell: Li
             if run.status in FINAL or run.status == Status.AWAITING:
                 return run
             if run.status == Status.QUEUED and (here or not alive()):
-                advance(run.workspace, str(run.uuid), tell)
+                advance(run.workspace, str(run.uuid), tell, waiter)
                 run = newest(Run.objects.get(pk=run.pk))
             left = until - time.monotonic()
             if run.status in FINAL or run.status == Status.AWAITING or left <= 0 or _is_away(run, left):

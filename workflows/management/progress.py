@@ -30,7 +30,7 @@ class Progress:
         self._began = self._step_began = time.monotonic()
         self._asked = self._step_asked = 0.0
         self._steps = 0
-        self._step = ""
+        self._step = "run"  # Until a step starts here: another worker may have started it.
 
     def hear(self, event: Event) -> None:
         """Tell the person."""

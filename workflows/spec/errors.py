@@ -12,21 +12,30 @@ Path: TypeAlias = tuple[str | int, ...]
 
 @dataclass(frozen=True, kw_only=True)
 class SpecError:
-    """A reason to refuse the file. `line` and `column` (from 1) are None when the document has nothing at `path`."""
+    """A reason to refuse the file. `line` and `column` (from 1) are None when the document has nothing at `path`.
+
+    `reason` is the message without its place, where the message tells that as well (format 2).
+    """
 
     path: Path
     message: str
     line: int | None = None
     column: int | None = None
+    reason: str = ""
 
     @property
     def where(self) -> str:
         """The path as people read it: `agent.workflow.1.if`."""
         return dotted(self.path)
 
+    @property
+    def beside_place(self) -> str:
+        """What to say where line and column are said already."""
+        return self.reason or self.message
+
     def __str__(self) -> str:
         place = f"{self.line}:{self.column}: " if self.line is not None else ""
-        return f"{place}{self.where}: {self.message}" if self.path else f"{place}{self.message}"
+        return f"{place}{self.where}: {self.beside_place}" if self.path else f"{place}{self.beside_place}"
 
 
 @dataclass(frozen=True, kw_only=True)

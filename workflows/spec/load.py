@@ -34,7 +34,8 @@ def load(text: str | bytes) -> Loaded:
         document = read(text)
     except Unreadable as fault:
         message = f"line {fault.line}, column {fault.column}: {fault.reason}"
-        return Loaded(errors=(SpecError(path=(), message=message, line=fault.line, column=fault.column),))
+        error = SpecError(path=(), message=message, line=fault.line, column=fault.column, reason=fault.reason)
+        return Loaded(errors=(error,))
     if document is None:
         return Loaded(errors=(SpecError(path=(), message="the file is empty; a spec is a mapping"),))
     loaded = _check(document)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
 from workflows.spec import rules
-from workflows.spec.errors import Path, clipped, listed
+from workflows.spec.errors import Path, clipped, dotted, listed
 from workflows.spec.notes import Finding, Subject, finding, nearest
 from workflows.spec.patterns import ASK_A_PERSON, EXECUTE_TOOL
 
@@ -20,31 +20,26 @@ _FORMS: Final = f"execute_tool(NAME) or {ASK_A_PERSON}"
 
 
 def repeated_steps(subject: Subject) -> Iterator[Finding]:
-    first: dict[str, int] = {}
-    for path, step in rules.steps(subject.tree):
-        name, at = step["step"], path[-1]
-        if name in first:
-            yield finding(
-                "duplicate_step_name",
-                (*path, "step"),
-                f'agent.workflow.{first[name]} is called "{clipped(name)}" as well: this one\'s output takes '
-                "the place of that one's, and conditions and templates cannot tell them apart; rename one",
-            )
-        first.setdefault(name, int(at))
+    said = (
+        ": this one's output takes the place of that one's, and conditions and templates cannot tell them apart; "
+        "rename one"
+    )
+    yield from _repeated("duplicate_step_name", rules.steps(subject.tree), "step", said)
 
 
 def repeated_tools(subject: Subject) -> Iterator[Finding]:
-    first: dict[str, int] = {}
-    for path, tool in rules.tools(subject.tree):
-        name, at = tool["name"], path[-1]
+    said = ", and the first one is the one that is called; rename this one, or remove it"
+    yield from _repeated("duplicate_tool_name", rules.tools(subject.tree), "name", said)
+
+
+def _repeated(code: str, named: Iterable[tuple[Path, Mapping[str, str]]], key: str, said: str) -> Iterator[Finding]:
+    """A note at each name that an earlier one has, with what follows from that."""
+    first: dict[str, Path] = {}
+    for path, one in named:
+        name = one[key]
         if name in first:
-            yield finding(
-                "duplicate_tool_name",
-                (*path, "name"),
-                f'agent.tools.{first[name]} is called "{clipped(name)}" as well, and the first one is the '
-                "one that is called; rename this one, or remove it",
-            )
-        first.setdefault(name, int(at))
+            yield finding(code, (*path, key), f'{dotted(first[name])} is called "{clipped(name)}" as well{said}')
+        first.setdefault(name, path)
 
 
 def unknown_tools(subject: Subject) -> Iterator[Finding]:

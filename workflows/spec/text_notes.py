@@ -43,12 +43,25 @@ def placeholders(subject: Subject) -> Iterator[Finding]:
 
 def unread_references(subject: Subject) -> Iterator[Finding]:
     """In a message or a prompt `${NAME}` is a text like any other (engine semantics 14.1, 15.3)."""
-    for path, text in _texts(subject, (*_OF_STEPS, "instructions"), _MESSAGES):
+    for path, text in _texts(subject, _OF_STEPS, _MESSAGES):
         name = _unread(text)
         if name is not None:
             way = f'a var (version "1.1") with the default ${{{name}}} can bring it'
             what = f"${{{name}}} stays as these characters, for nothing reads it here; {way}"
             yield finding("reference_not_read", path, what)
+
+
+def templates_in_instructions(subject: Subject) -> Iterator[Finding]:
+    """Instructions reach the model exactly as they are written (engine semantics 4.1)."""
+    for path, step in rules.steps(subject.tree):
+        for at, text in _under(step, path, ("instructions",)):
+            name, span = _unread(text), next(spans.spans(text), None)
+            if name is not None or span is not None:
+                found = f"${{{name}}}" if span is None else f"{{{{{clipped(span.source)}}}}}"
+                what = (
+                    f"{found} stays as these characters, for the model is told instructions as written; use the query"
+                )
+                yield finding("reference_not_read", at, what)
 
 
 def _unread(text: str) -> str | None:

@@ -50,6 +50,7 @@ _NOTES: tuple[notes.Maker, ...] = (
     block_notes.guardrails,
     block_notes.base_urls,
     text_notes.unread_references,
+    text_notes.templates_in_instructions,
 )
 _NOTES_OF_1_0: tuple[notes.Maker, ...] = (
     notes.legacy_conditions,

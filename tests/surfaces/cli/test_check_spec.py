@@ -107,6 +107,19 @@ def test_a_message_with_data_of_the_file_stays_one_line(tmp_path: Path) -> None:
     assert "\x1b" not in told.out
 
 
+def test_a_syntax_error_tells_its_place_once(tmp_path: Path) -> None:
+    path = spec_at(tmp_path, 'version: "1.1"\nagent:\n  name: [Clerk\n  role: x\n')
+
+    told = command("check_spec", path).out.splitlines()[0]
+    run = command("run_spec", path, "--input", "x").err.splitlines()[0]
+    (error,) = command("check_spec", "--json", path).object()["results"][0]["errors"]
+
+    place, reason = f"{error['line']}:{error['column']}", error["message"].partition(": ")[2]
+    assert error["message"].startswith(f"line {error['line']}, column {error['column']}: ")
+    assert told == f"{path}:{place}: {reason}"
+    assert run == f"{path}: {place}: {reason}"
+
+
 @pytest.mark.parametrize("words", [(), ("--json",), ("a.yaml", "--strict")])
 def test_wrong_use_is_64(words: tuple[str, ...]) -> None:
     told = command("check_spec", *words)

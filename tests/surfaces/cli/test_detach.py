@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,26 @@ def test_the_steps_that_ran_before_the_pause_are_told(tmp_path: Path) -> None:
     assert lines[2] == "ask running..."
     assert lines[3].endswith(" waits for approval.")
     assert (quiet.object()["status"], quiet.err) == ("awaiting_approval", "")
+
+
+def test_its_waits_are_told_in_the_same_words_as_those_of_a_run_in_memory(tmp_path: Path) -> None:
+    with FakeTools({"GET /list": [{"status": 503}, {"json": {}}] * 3}) as tools:
+        text = (
+            HEAD
+            + f"""\
+  tools:
+    - name: fetch
+      action: http_request
+      method: GET
+      url: "{tools.url}/list"
+      retry: {{ max: 1, base_ms: 100 }}
+      PACE
+  workflow: [{{ step: look, type: tool, tool: fetch }}]
+"""
+        )
+        retried = command("run_spec", spec_at(tmp_path, text.replace("PACE", "")), *DETACH)
+        quiet = command("run_spec", spec_at(tmp_path, text.replace("PACE", "")), *DETACH, "--json")
+        paced = command("run_spec", spec_at(tmp_path, text.replace("PACE", "pace: { rps: 2 }")), *DETACH)
+    assert "look running...\nlook waits 0.1 s before the next attempt\nlook completed in " in retried.out
+    assert (quiet.object()["status"], quiet.err) == ("completed", "")
+    assert re.search(r"\nlook waits 0\.\d s for its turn \(pace\)\nlook completed in ", paced.out), paced.out

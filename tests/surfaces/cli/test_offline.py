@@ -203,3 +203,33 @@ def test_a_replayed_model_needs_no_key_and_the_tools_variables_must_still_be_set
     monkeypatch.delenv("SERVICE_KEY")
     told = command(*words, "--tools", "replay", "--models", "replay")
     assert "SERVICE_KEY is not set" in told.object()["error"]
+
+
+TELLING = """\
+  tools:
+    - { name: ask, action: http_request, method: POST, url: "TOOLS/ask", body: { json: { v: "{{ vars }}" } } }
+  workflow:
+    - { step: ask, type: tool, tool: ask }
+    - { step: think, action: think, query: "{{ ask }}" }
+vars:
+  member: { type: string, default: "${SERVICE_TOKEN}" }
+  doors: { type: list, default: "${SERVICE_KEY}" }
+  region: { type: string, default: "${REGION}" }
+"""
+
+
+@pytest.mark.usefixtures("provider")
+def test_a_var_that_reads_a_secret_is_hidden_and_another_is_data(
+    tools: FakeTools, models: FakeModels, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    items = {"one": "canary four", "two": "canary-five"}
+    set_all(monkeypatch, SECRETS | {"SERVICE_KEY": ", ".join(items.values()), "REGION": "north"})
+    token = SECRETS["SERVICE_TOKEN"]
+    tools.script = {"POST /ask": {"json": {"said": [token, *items.values()], "region": "north"}}}
+    models.answers = {"think": f"{token} and {items['one']}"}
+    text = SPEC.partition("  tools:")[0] + TELLING.replace("TOOLS", tools.url)
+    spec, folder = Path(spec_at(tmp_path, text)), tmp_path / "kept"
+    live, _, replayed = three_times(spec, "--input", "x", tools=tools, models=models, folder=folder)
+    assert (live.code, replayed.code) == (0, 0), replayed.object()
+    assert leaks(folder, SECRETS | items) == []
+    assert "north" in "".join(kept(folder).values())

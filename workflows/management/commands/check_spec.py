@@ -89,7 +89,8 @@ def _line(path: Path, one: SpecError | Note) -> str:
     place = f"{path}:{one.line}:{one.column}" if one.line is not None else str(path)
     where = f"{one.where}: " if one.path else ""
     code = f" [{one.code}]" if isinstance(one, Note) else ""
-    return one_line(f"{place}: {where}{one.message}{code}")
+    message = one.message if isinstance(one, Note) else one.beside_place
+    return one_line(f"{place}: {where}{message}{code}")
 
 
 def _count(number: int, what: str) -> str:

@@ -157,7 +157,7 @@ class Command(AnsweringCommand):
         )
         progress = self._progress(options["json"])
         try:
-            run = to_rest(started.run, here=True, tell=progress.hear)
+            run = to_rest(started.run, here=True, tell=progress.hear, waiter=progress.wait)
         finally:
             progress.stop()
         rest = rest_of(run)
