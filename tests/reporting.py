@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests import databases
+from tests.run import WITHOUT_DATABASE
 
 _began = time.monotonic()
 _suites: dict[str, dict[str, Any]] = {}
@@ -72,7 +73,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in elsewhere]
     if databases.POSTGRES_MISSING:
         for item in items:
-            item.add_marker(pytest.mark.skip(reason=databases.POSTGRES_MISSING))
+            if not item.nodeid.startswith(tuple(WITHOUT_DATABASE)):
+                item.add_marker(pytest.mark.skip(reason=databases.POSTGRES_MISSING))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
