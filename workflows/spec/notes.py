@@ -17,6 +17,7 @@ from workflows.spec import patterns, rules
 from workflows.spec.errors import Note, Path, clipped, dotted, listed
 from workflows.spec.expression_rules import texts
 from workflows.spec.model import Json
+from workflows.spec.policy_shapes import POLICY_KEYS
 from workflows.spec.shapes import Dropped
 
 #: More notes of one kind than an author would read.
@@ -73,6 +74,8 @@ class Finding:
 
 
 Maker: TypeAlias = Callable[[Subject], Iterator[Finding]]
+#: Who must be asked, in words that mean nothing else.
+_OF_1_2: Final = frozenset({"approval", "approvals", "approvers", "quorum", "four_eyes"})
 _RANK: Final[Mapping[str, int]] = {code: at for at, code in enumerate(CODES)}
 
 
@@ -148,15 +151,28 @@ def legacy_placeholders(subject: Subject) -> Iterator[Finding]:
 def unknown_keys(subject: Subject) -> Iterator[Finding]:
     """A mistyped `requires_approval` must not pass in silence: nobody would be asked."""
     misread = taken_as_action(subject)
-    for key in subject.dropped:
+    # The first ones are told, whatever else a file has: what would have asked a person.
+    for key in sorted(subject.dropped, key=lambda dropped: not _is_policy(dropped)):
         step = key.path[:3]
         if step in misread or (key.path[3:] == ("type",) and _type_of(subject, step) == "action"):
             continue
         yield finding("unknown_key", key.path, partial(_unknown, key))
 
 
+def _is_policy(key: Dropped) -> bool:
+    """A key of an approval policy; one with a name that means something elsewhere too counts where 1.2 has it."""
+    name, place = key.path[-1], key.path[:-1]
+    return name in _OF_1_2 or (name in POLICY_KEYS and len(place) == 3 and place[1] in ("tools", "workflow"))
+
+
 def _unknown(key: Dropped) -> str:
     name = str(key.path[-1])
+    if _is_policy(key):
+        here = " (on a tool, requires_approval: true asks in every version)" if key.path[1:2] == ("tools",) else ""
+        return (
+            f'"{name}" needs version "1.2" and is ignored here: nobody is asked because of it, and it does not limit '
+            f'who decides; write version: "1.2"{here}'
+        )
     guess = nearest(name, key.known) or f"; the keys here are {listed(key.known)}"
     return f'there is no key "{clipped(name)}" here, so it is ignored{guess}'
 

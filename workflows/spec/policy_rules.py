@@ -42,6 +42,34 @@ def policies(tree: dict[str, Json], faults: Faults) -> None:
             _tool_is_free(at, name, tree, faults)
 
 
+def names_of_calls(tree: dict[str, Json], faults: Faults) -> None:
+    """What a gate called is kept as `<step>.check` and `<step>.on_decision`: no other gate or step may be meant by it.
+
+    Otherwise a later gate would take an earlier one's answer for its own, and call nothing.
+    """
+    if not any(policy.get("on_decision") or "check" in policy.get("auto", {}) for _, _, policy in places(tree)):
+        return
+    names = [step["step"] for _, step in rules.steps(tree)]
+    kept = {f"{name}.{what}": name for name in names for what in ("check", "on_decision")}
+    seen: set[str] = set()
+    for path, step in rules.steps(tree):
+        name = step["step"]
+        at = (*path, "step")
+        if name in seen:
+            faults.soft(
+                at,
+                f'an earlier step is called "{clipped(name)}" as well, and policies here call tools: what they gave is '
+                "kept under the step's name, so every step needs its own",
+            )
+        elif name in kept:
+            faults.soft(
+                at,
+                f'"{clipped(name)}" is the name of what the gate of step "{clipped(kept[name])}" calls; '
+                "call this step otherwise",
+            )
+        seen.add(name)
+
+
 def branches_that_ask(tree: dict[str, Json], faults: Faults) -> None:
     """A policy on a condition holds for the branch that asks a person; without one it would hold for nothing."""
     for path, step in rules.steps(tree):

@@ -78,7 +78,13 @@ VERSIONS: dict[str, Version] = {
     ),
     "1.2": Version(
         shape=strict.DOCUMENT,
-        rules=(*_RULES, policy_rules.policies, policy_rules.branches_that_ask, policy_rules.polled_tool),
+        rules=(
+            *_RULES,
+            policy_rules.policies,
+            policy_rules.names_of_calls,
+            policy_rules.branches_that_ask,
+            policy_rules.polled_tool,
+        ),
         expressions=PolicyExpressions(),
         notes=(*_NOTES, text_notes.placeholders, text_notes.defaults),
     ),
