@@ -138,7 +138,8 @@ class RunJournal:
         elif isinstance(event, StepCompleted):
             self._outputs[event.step] = event.output
             if not event.replayed and not event.within:
-                self._index, self._phase = event.index + 1, "before"
+                # A guarded step is not left before its gate was passed: whoever takes the run over enters it there.
+                self._index, self._phase = (event.index, "after") if event.guarded else (event.index + 1, "before")
         elif isinstance(event, Failed) and event.step is not None:
             # A step can fail after it completed (a guardrail without fallback): a retry enters it again.
             self._index = self._entered
@@ -151,9 +152,6 @@ class RunJournal:
     def opening(self, effect: AskModel | CallTool, name: str) -> None:
         """Commit the attempt row of a call that is about to leave; renews the lease in the same statement."""
         point("run.before_attempt")
-        if effect.index < self._index:
-            # The guardrail of a completed step calls: whoever takes the run over enters it there, not behind it.
-            self._index, self._phase = effect.index, "after"
         self._attempts += 1
         attempt = Attempt(
             workspace=self.run.workspace,

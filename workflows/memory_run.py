@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from workflows.driver import drive
@@ -92,7 +93,9 @@ def by_rule(pause: Pause) -> Decision | None:
     if verdict is None or verdict.approved is None:
         return None
     reason = verdict.reason or None
-    return decision_for(pause, approved=verdict.approved, reason=reason, by=verdict.rule, surface="rule")
+    decision = decision_for(pause, approved=verdict.approved, reason=reason, by=verdict.rule, surface="rule")
+    # The run keeps the decision: whoever takes it over must not take a no that goes on for its end.
+    return replace(decision, goes_on=not verdict.approved and pause.policy.goes_on_after_no)
 
 
 def decision_for(

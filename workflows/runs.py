@@ -17,14 +17,17 @@ from workflows.adapters.models import client_for
 from workflows.desk import desk
 from workflows.endings import end_from_outside
 from workflows.engine import jsontext
+from workflows.engine.deciding import kept_names
+from workflows.engine.effects import Decision
 from workflows.engine.events import Cancelled, Failed
 from workflows.engine.situation import Trigger
 from workflows.engine.values import NOTHING, Json, MaybeJson, Outputs
-from workflows.errors import Invalid, NotPossible, RunNotFound, SpecChanged, TooLarge
+from workflows.errors import Invalid, NotAllowed, NotPossible, RunNotFound, SpecChanged, TooLarge
 from workflows.headers import passed_on
 from workflows.models import WORKSPACE, Run, SpecVersion, Status
-from workflows.not_yet import check_performed
+from workflows.not_yet import check_performed, policies
 from workflows.registry import SpecFile
+from workflows.spec.model import Spec
 from workflows.successors import go_on, leave
 from workflows.tasks import enqueue
 
@@ -60,12 +63,13 @@ def start_run(
     """Register a run and queue it, in one transaction.
 
     Raises Invalid (input, vars, or an idempotency key that was used for another request), TooLarge, ModelUnavailable,
-    NotYet; then nothing is written.
+    NotYet, NotAllowed (four eyes, and nobody to hold them against); then nothing is written.
     """
     _check_input(input)
     given = dict(overrides or {})
     _check_overrides(spec_file, given)
     check_performed(spec_file.spec)
+    _check_starter(spec_file.spec, actor)
     client_for(spec_file.spec, os.environ)
     trigger = Trigger(headers=passed_on((headers or {}).items()), body=body)
     run = Run(
@@ -168,10 +172,11 @@ def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
     if present != run.spec_hash:
         raise SpecChanged(recorded=run.spec_hash, present=present)
     with transaction.atomic():
-        outputs = _before_step(run)
+        decision = codec.load_decision(run.decision)
+        outputs = _before_step(run, decision)
         left = {step: value for step, value in codec.load_outputs(run.outputs).items() if step not in outputs}
         leave(run, Status(run.status), left=left)
-        successor = go_on(run, outputs=outputs, decision=codec.load_decision(run.decision))
+        successor = go_on(run, outputs=outputs, decision=decision)
         desk().note("retry", run, actor, reason, successor)
     return successor
 
@@ -196,13 +201,21 @@ def _end(run: Run, event: Cancelled | Failed, outputs: Outputs | None = None) ->
         raise NotPossible("the run went on meanwhile; look at it again", status=run.status)
 
 
-def _before_step(run: Run) -> Outputs:
-    """Outputs of the steps ahead of the one that a retry enters; a step that failed after completing runs again."""
+def _before_step(run: Run, decision: Decision | None) -> Outputs:
+    """Outputs of the steps ahead of the one that a retry enters; a step that failed after completing runs again.
+
+    What gates called is kept with them, and that of this step's gate with the decision that it was called for: it is
+    done. A check of a gate that came to no decision is called again, since what it looked at may be another now.
+    """
     outputs = codec.load_outputs(run.outputs)
     if run.phase == "after":
         return outputs
     spec = registry.pinned(run.workspace, run.spec_hash)
     ahead = {step.step for step in spec.agent.workflow[: run.step_index]}
+    if spec.is_1_2:
+        decided = decision is not None and decision.step_index == run.step_index
+        gates = [*ahead, run.step] if decided else ahead
+        ahead = ahead.union(*map(kept_names, gates))
     return {step: value for step, value in outputs.items() if step in ahead}
 
 
@@ -225,6 +238,13 @@ def _check_input(text: str) -> None:
     size = len(text.encode())
     if size > INPUT_LIMIT:
         raise TooLarge(f"the input has {size} bytes; the limit is {INPUT_LIMIT}", limit=INPUT_LIMIT)
+
+
+def _check_starter(spec: Spec, actor: Actor) -> None:
+    """Four eyes need to know whose the first two are: a person at a terminal is a user. Webhooks have no starter."""
+    if actor.surface == "cli" and actor.user_id is None and any(one.approvers.four_eyes for one in policies(spec)):
+        rule = "four eyes: whoever starts this run must be known, to be kept from approving it; set KAMPONG_CLI_USER"
+        raise NotAllowed(rule, rule=rule)
 
 
 def _check_overrides(spec_file: SpecFile, overrides: Mapping[str, Json]) -> None:

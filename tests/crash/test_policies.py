@@ -112,6 +112,67 @@ def test_a_guardrail_whose_check_was_under_way_is_entered_again(
         assert paths(tools) == ["look", "look"], "the step behind the guardrail never ran"
 
 
+def paced(folder: Path, models: FakeModels, tools: FakeTools, rps: str) -> SpecFile:
+    """Calls of the check are so far apart."""
+    text = unsure(folder, models, tools, "auto: {check: execute_tool(look)}").text
+    return written(folder, text.replace('/look"}', f'/look", pace: {{rps: {rps}}}}}'))
+
+
+def waits_at_its_gate(run: Run, tools: FakeTools, models: FakeModels, people: People) -> None:
+    """The check was called, a person is asked, and nothing behind the guardrail runs before the answer."""
+    present = newest(run)
+    assert (present.status, present.step_index, present.phase) == (Status.AWAITING, 0, "after")
+    assert paths(tools) == ["look", "look"]
+    decide(key_of(present), approved=True, actor=acting(people.approver))
+    work()
+    assert (newest(run).status, paths(tools)) == (Status.COMPLETED, ["look", "look", "last"])
+    assert models.count("judge") == 2, "once a run"
+
+
+def test_a_guardrail_whose_check_waits_for_its_turn_is_not_left(
+    tmp_path: Path, models: FakeModels, people: People, clock: Clock
+) -> None:
+    with a_look("ask") as tools:
+        spec = paced(tmp_path, models, tools, "0.002")
+        begin(spec)
+        run = begin(spec)
+        work()
+        run.refresh_from_db()
+        assert (run.status, run.step_index, run.phase) == (Status.QUEUED, 0, "after"), "handed back until its turn"
+        assert paths(tools) == ["look"]
+        clock.advance(501)
+        work()
+        waits_at_its_gate(run, tools, models, people)
+
+
+def test_nor_when_its_worker_is_killed_in_that_wait(
+    tmp_path: Path, models: FakeModels, people: People, clock: Clock, child: Child
+) -> None:
+    with a_look("ask") as tools:
+        spec = paced(tmp_path, models, tools, "0.05")
+        begin(spec)
+        work()
+        run = begin(spec)
+        dies(child("advance", str(run.uuid), faults="run.waiting=kill"))
+        run.refresh_from_db()
+        assert (run.status, run.step_index, run.phase) == (Status.RUNNING, 0, "after")
+        taken_over(run, clock)
+        waits_at_its_gate(run, tools, models, people)
+
+
+def test_the_no_of_a_rule_at_a_guardrail_takes_the_place_of_the_answer_whoever_ends_the_run(
+    tmp_path: Path, models: FakeModels, clock: Clock, child: Child
+) -> None:
+    with FakeTools(ANSWERS) as tools:
+        spec = unsure(tmp_path, models, tools, "auto: {reject_if: '$exists(output)'}, on_reject: continue")
+        run = begin(written(tmp_path, spec.text.replace(LAST, "")))
+        dies(child("advance", str(run.uuid), faults="run.before_final=kill"))
+        assert taken_over(run, clock).status == Status.COMPLETED
+        no = {"approved": False, "reason": "rejected by the rule $exists(output)"}
+        assert run_state(run)["finalOutput"] == {"judge": no}
+        assert (AuditEntry.objects.count(), models.count("judge")) == (1, 1)
+
+
 LAST = "    - {step: last, type: tool, tool: last}\n"
 SIGN = '{step: sign, type: approval, message: "Really?", POLICY}'
 
@@ -143,6 +204,42 @@ def test_a_rule_that_decides_a_recorded_request_is_in_the_audit_once(
         assert run_state(run)["finalOutput"] == {"sign": {"recorded": True}}
         assert not ApprovalRequest.objects.exists()
         assert AuditEntry.objects.get().outcome == "approved"
+
+
+@pytest.mark.parametrize(
+    ("more", "status"),
+    [
+        ("on_reject: continue", Status.COMPLETED),
+        ("on_reject: continue, on_decision: {rejected: execute_tool(tell)}", Status.COMPLETED),
+        ("on_decision: {rejected: execute_tool(tell)}", Status.REJECTED),
+    ],
+)
+def test_the_no_of_a_rule_that_leaves_something_to_do_survives_its_worker(
+    tmp_path: Path, clock: Clock, child: Child, more: str, status: Status
+) -> None:
+    with FakeTools(ANSWERS) as tools:
+        run = begin(alone(tmp_path, tools, f"auto: {{reject_if: '$exists(input)'}}, {more}"))
+        point = "run.before_attempt" if "tell" in more else "run.before_final"
+        dies(child("advance", str(run.uuid), faults=f"{point}=kill"))
+        assert taken_over(run, clock).status == status
+        assert paths(tools) == (["tell"] if "tell" in more else [])
+        assert AuditEntry.objects.filter(act="decide").count() == 1
+
+
+def test_a_recorded_request_that_is_open_is_not_decided_by_a_rule_beside_it(
+    tmp_path: Path, clock: Clock, child: Child, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with FakeTools(ANSWERS) as tools:
+        policy = "mode: record, auto: {approve_if: 'vars.calm = \"yes\"'}"
+        text = text_of(SIGN.replace("POLICY", policy), url=tools.url).replace(LAST, "")
+        declared = "vars: {calm: {type: string, default: '${CALM}'}}\nagent:\n"
+        run = begin(written(tmp_path, text.replace("agent:\n", declared, 1)))
+        dies(child("advance", str(run.uuid), faults="run.before_final=kill", CALM="no"))
+        key = str(ApprovalRequest.objects.get().key)
+        monkeypatch.setenv("CALM", "yes")
+        assert taken_over(run, clock).status == Status.COMPLETED
+        assert run_state(run)["finalOutput"] == {"sign": {"recorded": True, "key": key}}
+        assert not AuditEntry.objects.filter(act="decide").exists()
 
 
 def test_a_rejection_that_does_not_end_the_run_survives_its_worker(

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.engine.policies import asked_for, sign, v12
-from tests.engine.scripted import Script, a_spec, a_tool, a_tool_step, play
+from tests.engine.scripted import Script, a_spec, a_tool, a_tool_step, decided, play
 from workflows.engine.effects import CallTool, ToolOutput
 from workflows.engine.situation import Position, Situation
 from workflows.spec.model import Body, HttpTool, SlackTool, Tool
@@ -69,6 +69,14 @@ def test_each_call_of_one_step_has_its_own() -> None:
         "go.on_decision": [f"{ROOT}-0-on_decision"],
         "go": [f"{ROOT}-0"],
     }
+
+
+def test_what_is_called_on_another_decision_has_another() -> None:
+    spec = v12(sign(on_decision={"approved": "tell"}), tools=(a_tool("tell"),))
+    pause = play(spec).pauses[0]
+    for reopens, end in ((0, ""), (2, "-2")):
+        decision = decided(pause, True, reopens=reopens)
+        assert keys(spec, situation(decision=decision)) == {"sign.on_decision": [f"{ROOT}-0-on_decision{end}"]}
 
 
 def test_it_is_the_same_whenever_the_step_is_entered() -> None:

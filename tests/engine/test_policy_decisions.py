@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.engine.policies import asked_for, inner, sign, v12
-from tests.engine.scripted import Played, Script, a_condition, a_tool, a_tool_step, an_action, decided, play
+from tests.engine.scripted import Played, Script, a_condition, a_spec, a_tool, a_tool_step, an_action, decided, play
 from workflows.engine.effects import CallTool, Decision, Evaluate, ModelGate, Pause, ToolFailed, ToolOutput
 from workflows.engine.events import StepCompleted
 from workflows.engine.situation import Position, Situation
+from workflows.engine.state import event_json
 from workflows.spec.model import Guardrails, Spec
 from workflows.spec.policy_model import OnDecision, Policy
 
@@ -70,6 +71,30 @@ def test_it_is_not_called_again_when_the_step_is_entered_again() -> None:
     pause = play(spec).pauses[0]
     again = resumed(pause, decided(pause, True), **{"go.on_decision": "told"})
     assert called(play(spec, again, Script(tools=OK))) == [("go", "send")]
+
+
+def test_a_gate_that_opens_again_forgets_what_was_called_on_the_decision_that_no_longer_fits() -> None:
+    spec = v12(a_tool_step(), tools=(asked_for(on_decision=BOTH), TELL))
+    pause = play(spec).pauses[0]
+    stale = resumed(pause, decided(pause, True, digest="1:other"), **{"go.on_decision": "told", "go.check": 1})
+    again = play(spec, stale).pauses[0]
+    assert again.outputs == {"go.check": 1}
+    fits = decided(again, True, reopens=1)
+    played = play(spec, resumed(again, fits), Script(tools=OK))
+    assert called(played) == [("go.on_decision", "tell"), ("go", "send")]
+
+
+@pytest.mark.parametrize("keys", [{"auto": {"check": "send"}}, {"on_decision": {"approved": "send"}}])
+def test_a_tool_that_needs_an_approval_is_never_called_by_a_gate_whatever_loaded_it(keys: dict[str, Any]) -> None:
+    spec = v12(sign(**keys), tools=(asked_for(),))
+    played = play(spec, script=Script(tools=OK, decisions=[True]))
+    assert played.calls == []
+    if "auto" in keys:
+        verdict = played.pauses[0].verdict
+        assert verdict is not None
+        assert (verdict.approved, "needs an approval itself" in verdict.reason) == (None, True)
+    else:
+        assert played.last.error.startswith('Step "sign": on_decision failed: Tool "send" needs an approval itself')
 
 
 def test_the_decision_is_data_for_its_templates_and_for_those_alone() -> None:
@@ -155,9 +180,38 @@ def test_a_rejected_call_is_not_made_and_the_next_step_runs() -> None:
     assert played.last.output == {"go": {"approved": False}, "last": {"approved": True}}
 
 
-def test_a_rejected_answer_of_a_model_stays_and_the_next_step_runs() -> None:
+def test_a_rejected_answer_of_a_model_is_not_used_and_the_next_step_runs() -> None:
     played = play(unsure(on_reject="continue"), script=Script(models=UNSURE, decisions=[NO, True]))
-    assert played.line == "S C A S A C completed"
+    assert played.line == "S C A C S A C completed"
+    assert played.last.output == {"decide": {"approved": False, "reason": "not now"}, "last": {"approved": True}}
+    first, second = [event for event in played.events if isinstance(event, StepCompleted) and event.step == "decide"]
+    assert (first.output, first.guarded) == ("maybe", True)
+    assert (second.output, second.guarded) == ({"approved": False, "reason": "not now"}, False)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1", "1.2"])
+@pytest.mark.parametrize(
+    ("confidence", "fallback", "guarded"),
+    [
+        (0.1, "escalate_to_human", True),
+        (0.9, "escalate_to_human", False),
+        (None, "escalate_to_human", False),
+        (0.1, None, False),
+    ],
+)
+def test_a_step_is_guarded_where_somebody_is_asked_behind_it_and_its_event_reads_as_ever(
+    version: str, confidence: float | None, fallback: Any, guarded: bool
+) -> None:
+    rails = Guardrails(confidence_threshold=0.8, fallback_action=fallback)
+    spec = a_spec(an_action(confidence_gate=True), version=version, guardrails=rails)
+    played = play(spec, script=Script(models={"decide": [ModelGate(result="maybe", confidence=confidence)]}))
+    (done,) = [event for event in played.events if isinstance(event, StepCompleted)]
+    assert done.guarded == guarded
+    assert set(event_json(done)) <= {"type", "step", "output", "confidence"}
+
+
+def test_an_approved_answer_of_a_model_stays_as_it_was() -> None:
+    played = play(unsure(on_reject="continue"), script=Script(models=UNSURE, decisions=[True, True]))
     assert played.last.output == {"decide": "maybe", "last": {"approved": True}}
 
 
@@ -165,7 +219,8 @@ def test_the_same_from_a_stored_decision_in_both_phases() -> None:
     waiting = play(unsure(on_reject="continue"), script=Script(models=UNSURE)).pauses[0]
     no = decided(waiting, NO, goes_on=True)
     played = play(unsure(on_reject="continue"), resumed(waiting, no), Script(decisions=[True]))
-    assert (played.line, played.questions) == ("S A C completed", [])
+    assert (played.line, played.questions) == ("C S A C completed", [])
+    assert played.last.output["decide"] == {"approved": False, "reason": "not now"}
     spec = v12(sign(on_reject="continue"), sign("last"))
     waiting = play(spec).pauses[0]
     played = play(spec, resumed(waiting, decided(waiting, NO, goes_on=True)), Script(decisions=[True]))

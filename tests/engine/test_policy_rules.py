@@ -75,6 +75,25 @@ def test_the_decision_of_a_rule_lets_the_call_run_or_ends_the_run() -> None:
 
 
 @pytest.mark.parametrize(
+    ("keys", "goes_on"),
+    [
+        ({}, False),
+        ({"on_reject": "continue"}, True),
+        ({"on_decision": {"rejected": "look"}}, True),
+        ({"on_decision": {"approved": "look"}}, False),
+    ],
+)
+def test_the_no_of_a_rule_says_whether_the_run_is_entered_again_with_it(keys: dict[str, Any], goes_on: bool) -> None:
+    for answer, expected in (("reject", goes_on), ("approve", False)):
+        spec = v12(sign(auto={"check": "look"}, **keys), tools=(a_tool("look"),))
+        played = play(spec, script=Script(tools={"look": [ToolOutput(value={"decision": answer})]}))
+        decision = by_rule(played.pauses[0])
+        assert decision is not None
+        assert decision.goes_on == expected
+        assert played.pauses[0].policy.goes_on_after_no == goes_on
+
+
+@pytest.mark.parametrize(
     ("answer", "approved", "reason"),
     [
         ({"decision": "approve"}, True, ""),
@@ -103,6 +122,13 @@ def test_a_check_decides_in_its_own_words_only(answer: Any, approved: bool | Non
 def test_a_long_reason_of_a_check_is_cut(answer: Any) -> None:
     verdict = verdict_of({"check": "look"}, tools={"look": [ToolOutput(value=answer)]})
     assert verdict is not None
+    assert len(verdict.reason) == 2000
+
+
+def test_a_long_failure_of_a_check_is_cut_as_well() -> None:
+    verdict = verdict_of({"check": "look"}, tools={"look": [ToolFailed(error="x" * 5000)]})
+    assert verdict is not None
+    assert verdict.reason.startswith("the check failed: ")
     assert len(verdict.reason) == 2000
 
 

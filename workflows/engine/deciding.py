@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from workflows.engine import gates, keeping, opening
-from workflows.engine.calling import Caller
+from workflows.engine.calling import Caller, Purpose
 from workflows.engine.effects import Decision, Pause
 from workflows.engine.events import StepCompleted
 from workflows.engine.values import Json, MaybeJson
@@ -32,24 +32,29 @@ def pass_gate(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[D
     policy = pause.policy
     tool = policy.on_decision.approved if decision.approved else policy.on_decision.rejected
     if tool is not None:
-        yield from _inside(walk, place, "on_decision", tool, call, {"decision": _told(decision)})
+        purpose = Purpose(what="on_decision", roots={"decision": _told(decision)}, again=decision.reopens)
+        yield from _inside(walk, place, tool, purpose, call)
     if not decision.approved and policy.on_reject == "stop":
         raise StepRejected(decision.reason or gates.REJECTED)
     return decision
 
 
 def opened(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Pause]:
-    """The pause with what its rules say. A gate that is opened again because something changed asks a person."""
+    """The pause with what its rules say. A gate that is opened again because something changed asks a person.
+
+    What was called on the decision that no longer fits does not stand for what is called on the next one.
+    """
     auto = pause.policy.auto
     if pause.differs_from is not None:
-        return pause
+        walk.outputs.pop(f"{place.step}.on_decision", None)
+        return replace(pause, outputs=dict(walk.outputs))
     verdict = yield from opening.by_rule(walk, place, pause)
     if verdict is None and auto.check is not None:
         try:
-            answer = yield from _inside(walk, place, "check", auto.check, call, {})
+            answer = yield from _inside(walk, place, auto.check, Purpose(what="check"), call)
             verdict = opening.by_check(auto.check, answer)
         except StepFailed as problem:
-            verdict = replace(opening.by_check(auto.check, None), reason=f"the check failed: {problem}")
+            verdict = opening.by_no_check(auto.check, str(problem))
     # What the check gave is kept with the pause.
     return replace(pause, verdict=verdict, outputs=dict(walk.outputs))
 
@@ -64,15 +69,20 @@ def output_of(decision: Decision) -> dict[str, Json]:
     return output
 
 
-def _inside(walk: Walk, place: Place, what: str, tool: str, call: Caller, more: dict[str, Json]) -> Advance[MaybeJson]:
-    name = f"{place.step}.{what}"
+def kept_names(step: str) -> tuple[str, ...]:
+    """The names under which what the gate of this step called is kept."""
+    return tuple(f"{step}.{what}" for what in CALLED)
+
+
+def _inside(walk: Walk, place: Place, tool: str, purpose: Purpose, call: Caller) -> Advance[MaybeJson]:
+    name = f"{place.step}.{purpose.what}"
     if name in walk.outputs:
         return walk.outputs[name]
     try:
-        output = yield from call(walk, place, tool, what, more)
+        output = yield from call(walk, place, tool, purpose)
         keeping.check_output(name, output)
     except StepFailed as problem:
-        raise StepFailed(f'Step "{place.step}": {what} failed: {problem}') from problem
+        raise StepFailed(f'Step "{place.step}": {purpose.what} failed: {problem}') from problem
     walk.outputs[name] = output
     yield StepCompleted(step=name, index=place.index, output=output, within=True)
     return output

@@ -23,7 +23,7 @@ class StepCompleted:
     """`index` is the step's position; `replayed` marks an output that an earlier run of the chain produced.
 
     `within` marks what happened inside a step that goes on: a check, or a tool called on a decision (1.2); `step` is
-    then `<step>.check` or `<step>.on_decision`.
+    then `<step>.check` or `<step>.on_decision`. `guarded` says that somebody is asked before the run leaves the step.
     """
 
     step: str
@@ -32,6 +32,7 @@ class StepCompleted:
     confidence: float | None = None
     replayed: bool = False
     within: bool = False
+    guarded: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -128,17 +128,31 @@ def guardrail(walk: Walk, place: Place, confidence: float | None) -> Pause | Non
     StepFailed without a fallback. `confidence` None is certain: the model client returned none.
     """
     guardrails = _guardrails(walk, place)
-    if guardrails is None or guardrails.confidence_threshold is None:
+    if guardrails is None or not _below(guardrails, confidence):
         return None
-    threshold = guardrails.confidence_threshold
-    present = 1 if confidence is None else confidence
-    if not present < threshold:
-        return None
-    numbers = f"confidence {jsontext.as_text(present)} is below the threshold {jsontext.as_text(threshold)}"
+    present, threshold = jsontext.as_text(_present(confidence)), jsontext.as_text(guardrails.confidence_threshold)
+    numbers = f"confidence {present} is below the threshold {threshold}"
     if guardrails.fallback_action != "escalate_to_human":
         fallback = guardrails.fallback_action or "none is set"
         raise StepFailed(f'Step "{place.step}": {numbers}, and no fallback action can be taken ({fallback}).')
     return _guardrail_pause(walk, place, f'Step "{place.step}": {numbers}.')
+
+
+def is_guarded(walk: Walk, place: Place, confidence: float | None) -> bool:
+    """Whether the completed step has a gate behind it: its position is there until the gate lets the run pass."""
+    guardrails = _guardrails(walk, place)
+    if guardrails is None or guardrails.fallback_action != "escalate_to_human":
+        return False
+    return _below(guardrails, confidence)
+
+
+def _below(guardrails: Guardrails, confidence: float | None) -> bool:
+    threshold = guardrails.confidence_threshold
+    return threshold is not None and _present(confidence) < threshold
+
+
+def _present(confidence: float | None) -> float:
+    return 1 if confidence is None else confidence
 
 
 def guardrail_again(walk: Walk, place: Place) -> Pause | None:

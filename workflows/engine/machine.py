@@ -53,7 +53,7 @@ def _replayed(walk: Walk) -> Advance[None]:
     until = position.step_index + (1 if position.phase == "after" else 0)
     for index in range(position.step_index + 1):
         step = walk.steps[index].step
-        names = (*(f"{step}.{what}" for what in deciding.CALLED), *([step] if index < until else []))
+        names = (*deciding.kept_names(step), *([step] if index < until else []))
         for name in names:
             if name in walk.outputs:
                 output, within = walk.outputs[name], name != step
@@ -95,7 +95,13 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
         gates.no_gate_here(walk, place)
         keeping.check_output(place.step, done.output)
         walk.outputs[place.step] = done.output
-        yield StepCompleted(step=place.step, index=place.index, output=done.output, confidence=done.confidence)
+        yield StepCompleted(
+            step=place.step,
+            index=place.index,
+            output=done.output,
+            confidence=done.confidence,
+            guarded=gates.is_guarded(walk, place, done.confidence),
+        )
         yield from _guarded(walk, place, gates.guardrail(walk, place, done.confidence))
     except StepFailed as problem:
         yield Failed(step=place.step, error=str(problem))
@@ -120,9 +126,17 @@ def _entered_after(walk: Walk, place: Place) -> Advance[bool]:
 
 
 def _guarded(walk: Walk, place: Place, pause: Pause | None) -> Advance[None]:
-    """Ask for the completed step, if its guardrail says so."""
-    if pause is not None:
-        yield from deciding.pass_gate(walk, place, pause, tools.call_inside)
+    """Ask for the completed step, if its guardrail says so.
+
+    An answer that was rejected is not used by what comes next: the rejection takes its place (spec 1.2, `on_reject`).
+    """
+    if pause is None:
+        return
+    decision = yield from deciding.pass_gate(walk, place, pause, tools.call_inside)
+    if not decision.approved:
+        output = deciding.output_of(decision)
+        walk.outputs[place.step] = output
+        yield StepCompleted(step=place.step, index=place.index, output=output)
 
 
 def _in_step_order(walk: Walk) -> dict[str, Json]:

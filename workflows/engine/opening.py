@@ -9,7 +9,7 @@ from workflows.engine.effects import Pause, RuleVerdict
 from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.engine.walk import Advance, Place, StepFailed, Walk
 
-#: Reasons of a checker are shown to people; a longer one is cut.
+#: Reasons of a check are shown to people; a longer one is cut.
 _MOST = 2000
 
 
@@ -49,3 +49,8 @@ def by_check(tool: str, answer: MaybeJson) -> RuleVerdict:
         shown = "nothing" if answer is NOTHING else jsontext.dumps(answer)
         words = f"the check {tool} gave no decision: {shown}"
     return RuleVerdict(approved=approved, rule=f"execute_tool({tool})", reason=words[:_MOST])
+
+
+def by_no_check(tool: str, problem: str) -> RuleVerdict:
+    """A check that failed decides nothing: a person is asked, and told."""
+    return RuleVerdict(approved=None, rule=f"execute_tool({tool})", reason=f"the check failed: {problem}"[:_MOST])

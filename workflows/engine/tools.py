@@ -19,6 +19,7 @@ from workflows.engine import (
     references,
     render11,
 )
+from workflows.engine.calling import Purpose
 from workflows.engine.connectors import RenderedMessage
 from workflows.engine.effects import CallTool, Fingerprint, HttpCall, ReadEnvironment, ToolFailed, ToolOutput
 from workflows.engine.httpcall import RenderedBody, RenderedRequest
@@ -40,7 +41,7 @@ def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
     """
     tool = _found(walk, place, name)
     request = yield from _ready(walk, place, tool, {})
-    approved = components.needs_approval(tool) if isinstance(tool, ComponentTool) else bool(tool.requires_approval)
+    approved = _needs_approval(tool)
     if approved:
         request = _edited(request, walk, place)
         pause = gates.tool_pause(
@@ -58,10 +59,17 @@ def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
     return (yield from _called(walk, place, request, approved=approved))
 
 
-def call_inside(walk: Walk, place: Place, name: str, what: str, more: dict[str, Json]) -> Advance[MaybeJson]:
-    """A tool that a gate calls, and that needs no approval itself (spec 1.2: `on_decision`, `auto.check`)."""
-    request = yield from _ready(walk, place, _found(walk, place, name), more)
-    return (yield from _called(walk, place, request, approved=False, what=what))
+def call_inside(walk: Walk, place: Place, name: str, purpose: Purpose) -> Advance[MaybeJson]:
+    """A tool that a gate calls (spec 1.2: `on_decision`, `auto.check`); StepFailed for one that needs an approval."""
+    tool = _found(walk, place, name)
+    if _needs_approval(tool):
+        raise StepFailed(f'Tool "{name}" needs an approval itself, so it cannot be called here. Nothing was sent.')
+    request = yield from _ready(walk, place, tool, purpose.roots)
+    return (yield from _called(walk, place, request, approved=False, purpose=purpose))
+
+
+def _needs_approval(tool: Tool) -> bool:
+    return components.needs_approval(tool) if isinstance(tool, ComponentTool) else bool(tool.requires_approval)
 
 
 def _found(walk: Walk, place: Place, name: str) -> Tool:
@@ -74,7 +82,7 @@ def _found(walk: Walk, place: Place, name: str) -> Tool:
     return tool
 
 
-def _ready(walk: Walk, place: Place, tool: Tool, more: dict[str, Json]) -> Advance[_Request]:
+def _ready(walk: Walk, place: Place, tool: Tool, more: Mapping[str, Json]) -> Advance[_Request]:
     """The tool with its templates filled; StepFailed when it could never be called."""
     request = yield from _rendered(walk, place, tool, more)
     conflict = request.conflict()
@@ -97,11 +105,13 @@ def _edited(request: _Request, walk: Walk, place: Place) -> _Request:
     return edited
 
 
-def _called(walk: Walk, place: Place, request: _Request, *, approved: bool, what: str = "") -> Advance[MaybeJson]:
+def _called(
+    walk: Walk, place: Place, request: _Request, *, approved: bool, purpose: Purpose | None = None
+) -> Advance[MaybeJson]:
     call = yield from _built(request, approved)
     if walk.spec.is_1_2:
-        call = idempotent(call, walk.situation.root, place, what)
-    step = f"{place.step}.{what}" if what else place.step
+        call = idempotent(call, walk.situation.root, place, purpose)
+    step = f"{place.step}.{purpose.what}" if purpose else place.step
     effect = CallTool(step=step, index=place.index, tool=request.tool, call=call)
     outcome = yield effect
     if isinstance(outcome, ToolFailed):
@@ -111,12 +121,12 @@ def _called(walk: Walk, place: Place, request: _Request, *, approved: bool, what
     return outcome.value
 
 
-def idempotent(call: HttpCall, root: str | None, place: Place, what: str) -> HttpCall:
+def idempotent(call: HttpCall, root: str | None, place: Place, purpose: Purpose | None) -> HttpCall:
     """The call with a key that is the same whenever this chain makes it, so that its receiver can tell a repeat."""
     given = any(name.lower() == _IDEMPOTENCY.lower() for name, _ in call.headers)
     if root is None or call.method == "GET" or given:
         return call
-    key = "-".join(filter(None, (root, str(place.index), what)))
+    key = "-".join(filter(None, (root, str(place.index), purpose and purpose.key)))
     return replace(call, headers=(*call.headers, (_IDEMPOTENCY, key)))
 
 
@@ -153,14 +163,14 @@ def _built(request: _Request, approved: bool) -> Advance[HttpCall]:
 # Filling the templates ---------------------------------------------------------------------------------------
 
 
-def _rendered(walk: Walk, place: Place, tool: Tool, more: dict[str, Json]) -> Advance[_Request]:
+def _rendered(walk: Walk, place: Place, tool: Tool, more: Mapping[str, Json]) -> Advance[_Request]:
     """The tool with its templates filled. All expressions of one tool are evaluated together, under one limit."""
     if isinstance(tool, HttpTool):
         return (yield from _rendered_request(walk, place, tool, more))
     return (yield from _rendered_message(walk, place, tool, more))
 
 
-def _rendered_request(walk: Walk, place: Place, tool: HttpTool, more: dict[str, Json]) -> Advance[RenderedRequest]:
+def _rendered_request(walk: Walk, place: Place, tool: HttpTool, more: Mapping[str, Json]) -> Advance[RenderedRequest]:
     tree = _templated(tool)
     if walk.spec.is_1_0:
         filled = references.fill10_tree(tree, walk.outputs, walk.situation.input)
@@ -228,7 +238,7 @@ def _body(tool: HttpTool, filled: Rendered, content_type: str | None) -> Rendere
 
 
 def _rendered_message(
-    walk: Walk, place: Place, tool: SlackTool | GmailTool | ComponentTool, more: dict[str, Json]
+    walk: Walk, place: Place, tool: SlackTool | GmailTool | ComponentTool, more: Mapping[str, Json]
 ) -> Advance[RenderedMessage]:
     action: connectors.Action
     match tool:

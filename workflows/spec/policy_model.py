@@ -74,3 +74,8 @@ class Policy(Part):
     valid_for: int | None = None
     digest: Literal["optional", "required"] = "optional"
     notify: tuple[SlackChannel | EmailChannel, ...] | None = None
+
+    @property
+    def goes_on_after_no(self) -> bool:
+        """Whether a rejection leaves something to do, so that the run is entered again with it."""
+        return self.on_reject == "continue" or self.on_decision.rejected is not None
