@@ -42,8 +42,12 @@ def waiting(
     run: str | None = None,
     after: str | None = None,
     limit: int = 50,
+    blocking: bool = False,
 ) -> Page:
-    """What waits: never outputs, input or trigger. Raises Invalid for a cursor or a limit that is none."""
+    """What waits: never outputs, input or trigger. Raises Invalid for a cursor or a limit that is none.
+
+    `blocking`: only what a run waits for.
+    """
     if not 1 <= limit <= MOST:
         raise Invalid(f"limit: 1 to {MOST}", [{"path": "limit", "message": f"1 to {MOST}"}])
     found = open_requests(workspace).select_related("run")
@@ -51,6 +55,8 @@ def waiting(
         found = found.filter(agent_id=agent)
     if run is not None:
         found = found.filter(run__uuid=run)
+    if blocking:
+        found = found.filter(mode="gate")
     if after is not None:
         if not (after.isascii() and after.isdigit() and len(after) < 19):
             raise Invalid("after: not a cursor of this list", [{"path": "after", "message": "not a cursor"}])

@@ -33,11 +33,12 @@ def _parts(spec: Spec) -> Iterator[str]:
     for step in agent.workflow:
         if isinstance(step, OnceStep | OpenStep | CloseStep):
             yield f'step "{step.step}" on the store'
-    for policy in _policies(spec):
+    for policy in policies(spec):
         yield from _of_policy(policy)
 
 
-def _policies(spec: Spec) -> Iterator[Policy]:
+def policies(spec: Spec) -> Iterator[Policy]:
+    """Every policy under which a gate of this spec may open, the defaults among them."""
     yield spec.agent.policy
     yield from (tool.policy for tool in spec.agent.tools)
     yield from (step.policy for step in spec.agent.workflow if isinstance(step, ApprovalStep | ConditionStep))

@@ -101,7 +101,8 @@ def told(run: Run) -> dict[str, Any]:
 def _waiting(run: Run) -> Waiting | None:
     if run.status != Status.AWAITING:
         return None
-    request = ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN).order_by("pk").last()
+    gates = ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN, mode="gate")
+    request = gates.order_by("pk").last()
     if request is None:
         return None
     left = request.expires_at - now()
