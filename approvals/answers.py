@@ -28,13 +28,11 @@ def check_digest(policy: Policy, *, surface: str, digest: str | None) -> None:
 def checked(policy: Policy, *, approved: bool, answers: Json | None) -> Json | None:
     """The answers with the form's defaults; Invalid, field by field, where they do not fit it.
 
-    A rejection needs no answers.
+    A rejection needs no answers and keeps none: what came with it only has to be an object.
     """
     if policy.form is None:
         if answers is not None:
             raise _invalid("answers", "this request takes none")
-        return None
-    if answers is None and not approved:
         return None
     given: Any = {} if answers is None else answers
     if not isinstance(given, dict):
@@ -43,6 +41,8 @@ def checked(policy: Policy, *, approved: bool, answers: Json | None) -> Json | N
         jsontext.check(given)
     except jsontext.NotJson as problem:
         raise _invalid(f"answers.{problem.path}" if problem.path else "answers", problem.reason) from problem
+    if not approved:
+        return None
     errors = _problems(policy.form, given := schema.fill_defaults(policy.form, given))
     if errors:
         words = "; ".join(f"{error['path']}: {error['message']}" for error in errors)

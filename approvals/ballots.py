@@ -38,28 +38,43 @@ class Cast:
 
 
 def standing(request: ApprovalRequest) -> dict[str, Any]:
-    """`{needed, given, by: [{by, at}]}`: the approvals that count now."""
-    counted = policy.votes(request)
-    by = [{"by": vote.label, "at": rfc3339(vote.at)} for vote in counted]
+    """`{needed, given, by: [{by, at, answers?}]}`: the approvals that count now, all with the same answers."""
+    by = [
+        {"by": vote.label, "at": rfc3339(vote.at)} | ({"answers": jsontext.loads(vote.answers)} if vote.answers else {})
+        for vote in policy.votes(request)
+    ]
     return {"needed": policy.policy_of(request).approvers.quorum, "given": len(by), "by": by}
+
+
+def answered(votes: list[dict[str, Any]]) -> Json | None:
+    """What those whose votes count answered; None where nobody voted or there is no form."""
+    return votes[0].get("answers") if votes else None
+
+
+def proof(votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The votes as the audit keeps them beside the answers of its entry."""
+    return [{"by": vote["by"], "at": vote["at"]} for vote in votes]
 
 
 def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | None:
     """Store this approval as a vote. None when with it enough people approve: then it decides.
 
-    Inside the transaction that holds the record's row, so two votes at once cannot miss each other.
+    Other answers than those given so far void the votes before (as an edit does): nobody's approval goes on with
+    answers that are not this person's. Inside the transaction that holds the record's row, so two votes at once
+    cannot miss each other.
     """
     if policy.policy_of(request).approvers.quorum == 1:
         return None
     user_id = asked.actor.user_id
     if user_id is None:
         raise NotAllowed("only people vote", rule="only people vote")
-    Vote.objects.filter(request=request, user_id=user_id).exclude(digest=request.digest).delete()
+    Vote.objects.filter(request=request, user_id=user_id).delete()
     Vote.objects.create(
         request=request,
         user_id=user_id,
         label=asked.actor.label,
         digest=request.digest,
+        answers="" if asked.answers is None else jsontext.canonical(asked.answers),
         reason=asked.reason,
         surface=asked.actor.surface,
         at=now(),
@@ -67,6 +82,7 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | Non
     votes = standing(request)
     if votes["given"] >= votes["needed"]:
         return None
+    evaluated = {"policy": jsontext.loads(request.policy), "rule": verdict.rule, "votes": proof(votes["by"])}
     entry = audit.record(
         "vote",
         outcome="approved",
@@ -81,7 +97,7 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | Non
         digest_sent=asked.digest is not None,
         spec_hash=request.spec_hash,
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
-        policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule, "votes": votes["by"]}),
+        policy=jsontext.dumps(evaluated),
     )
     told = {"outcome": "voted", "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Cast(votes=votes, decision=told)

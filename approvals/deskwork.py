@@ -31,9 +31,14 @@ class ApprovalDesk:
     """One record and one request a pause, written in the driver's transaction."""
 
     def consider(self, run: Run, pause: Pause) -> Consideration:
-        """Decided where the policy's rules decided when the gate opened; a person otherwise."""
+        """Decided where the policy's rules decided when the gate opened; a person otherwise.
+
+        A request beside the run that is open already is not decided by a rule that says something else by now.
+        """
         decision = by_rule(pause)
-        return Ask() if decision is None else Decided(decision=replace(decision, at=rfc3339(now())))
+        if decision is None or _beside(run, pause) is not None:
+            return Ask()
+        return Decided(decision=replace(decision, at=rfc3339(now())))
 
     def decided(self, run: Run, pause: Pause, decision: Decision) -> None:
         """The audit entry of a rule's decision: there is no record and no request.
@@ -59,11 +64,9 @@ class ApprovalDesk:
     def open(self, run: Run, pause: Pause) -> str:
         """The key of a new record and request. CannotPause when the state is over the record's limit."""
         policy = pause.policy
-        if policy.mode == "record":
-            chain = Q(run=run.root_id_or_own) | Q(run__root=run.root_id_or_own)
-            opened = ApprovalRequest.objects.filter(chain, step_index=pause.step_index, mode="record").first()
-            if opened is not None:
-                return str(opened.key)
+        opened = _beside(run, pause)
+        if opened is not None:
+            return str(opened.key)
         key = uuid.uuid4()
         store = records.store_of(run.workspace, run.agent_id)
         lifetime = timedelta(seconds=policy.expires_in or setting("KAMPONG_APPROVAL_TTL"))
@@ -132,9 +135,18 @@ class ApprovalDesk:
         )
 
 
+def _beside(run: Run, pause: Pause) -> ApprovalRequest | None:
+    """The request that this step of the chain opened beside the run, when it was entered before."""
+    if pause.policy.mode != "record":
+        return None
+    chain = Q(run=run.root_id_or_own) | Q(run__root=run.root_id_or_own)
+    return ApprovalRequest.objects.filter(chain, step_index=pause.step_index, mode="record").first()
+
+
 def _proved(run: Run, pause: Pause) -> bool:
+    """By the digest as well: steps may share a name, and each has its proof."""
     entries = AuditEntry.objects.filter(run=str(run.uuid), act="decide", step=pause.step, surface="rule")
-    return entries.exists()
+    return entries.filter(digest=pause.digest).exists()
 
 
 def _proof(policy: Policy, rule: str) -> str:

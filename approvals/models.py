@@ -37,8 +37,9 @@ class ApprovalRequest(models.Model):
     reason = models.TextField()
     tool = models.TextField(blank=True, default="")
     policy = models.TextField(blank=True, default="{}")
-    mode = models.CharField(max_length=8, default="gate")
-    doubt = models.TextField(blank=True, default="")
+    # With defaults of the database: a process of the version before writes rows without these columns.
+    mode = models.CharField(max_length=8, default="gate", db_default="gate")
+    doubt = models.TextField(blank=True, default="", db_default="")
     digest = models.CharField(max_length=80)
     spec_hash = models.CharField(max_length=64)
     status = models.CharField(max_length=10, choices=RequestStatus.choices, default=RequestStatus.OPEN)
@@ -66,12 +67,16 @@ class ApprovalRequest(models.Model):
 
 
 class Vote(models.Model):
-    """One person's approval of a request that needs several, for exactly what its digest shows."""
+    """One person's approval of a request that needs several, for exactly what its digest shows and these answers.
+
+    `answers` is canonical JSON, with the defaults of the form; empty where the policy has no form.
+    """
 
     request = models.ForeignKey(ApprovalRequest, on_delete=models.CASCADE, related_name="votes")
     user_id = models.BigIntegerField()
     label = models.TextField()
     digest = models.CharField(max_length=80)
+    answers = models.TextField(blank=True, default="", db_default="")
     reason = models.TextField(blank=True, default="")
     surface = models.CharField(max_length=16)
     at = models.DateTimeField()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth import get_user_model
+from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractUser
 from django.db.models import Q
 
@@ -71,7 +72,7 @@ class Person:
 
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
-        self._voted: dict[int, str] | None = None
+        self._votes: dict[int, list[Vote]] | None = None
 
     @functools.cached_property
     def at_all(self) -> Verdict:
@@ -86,10 +87,12 @@ class Person:
         return [] if self._user is None else list(self._user.groups.order_by("name").values_list("name", flat=True))
 
     def look_at(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Read the votes on all of these at once."""
+        """Read at once the votes on those of these on which the actor voted."""
         asked = [request.pk for request in requests]
-        votes = Vote.objects.filter(request__in=asked, user_id=self._actor.user_id or 0)
-        self._voted = dict(votes.values_list("request_id", "digest"))
+        voted_on = Vote.objects.filter(request__in=asked, user_id=self._actor.user_id or 0).values("request")
+        self._votes = {}
+        for vote in Vote.objects.filter(request__in=voted_on).order_by("id"):
+            self._votes.setdefault(vote.request_id, []).append(vote)
 
     def may(self, request: ApprovalRequest, *, approve: bool | None = None) -> Verdict:
         """Whether the actor may approve this request now, or reject it; without `approve`, either of them."""
@@ -106,9 +109,12 @@ class Person:
         return among
 
     def _has_voted(self, request: ApprovalRequest) -> bool:
-        if self._voted is not None:
-            return self._voted.get(request.pk) == request.digest
-        return bool(_votes(request).filter(user_id=self._actor.user_id).exists())
+        """Whether a vote of the actor stands: other answers, or another action, have not come after it."""
+        if self._votes is not None:
+            standing = _standing(request, self._votes.get(request.pk, []))
+        else:
+            standing = _standing(request, list(Vote.objects.filter(request=request).order_by("id")))
+        return any(vote.user_id == self._actor.user_id for vote in standing)
 
     def _among(self, approvers: Approvers) -> Verdict:
         """Whether the user is one of those to whom the spec narrows the decision."""
@@ -158,9 +164,13 @@ def starter_of(run: Run) -> int | None:
 # Votes -------------------------------------------------------------------------------------------------------
 
 
-def _votes(request: ApprovalRequest) -> Any:
-    """The approvals given for exactly what the request shows now."""
-    return Vote.objects.filter(request=request, digest=request.digest)
+def _standing(request: ApprovalRequest, cast: list[Vote]) -> list[Vote]:
+    """Those given for exactly what the request shows now, with the answers of the newest of them.
+
+    Nobody's approval carries answers that this person did not give; `cast` is in the order of giving.
+    """
+    seen = [vote for vote in cast if vote.digest == request.digest]
+    return [vote for vote in seen if vote.answers == seen[-1].answers]
 
 
 def votes(request: ApprovalRequest) -> list[Vote]:
@@ -168,14 +178,15 @@ def votes(request: ApprovalRequest) -> list[Vote]:
     approvers = policy_of(request).approvers
     if approvers.quorum == 1:
         return []
-    cast = list(_votes(request).order_by("id"))
+    cast = _standing(request, list(Vote.objects.filter(request=request).order_by("id")))
     holders = able(approvers, request.run) if cast else set()
     return [vote for vote in cast if vote.user_id in holders]
 
 
 def able(approvers: Approvers, run: Run) -> set[int]:
     """The ids of all users who could approve now."""
-    users: Any = get_user_model().objects.with_perm(DECIDE, backend="django.contrib.auth.backends.ModelBackend")
+    # The backend's own: a host project's manager need not have `with_perm`.
+    users: Any = ModelBackend().with_perm(DECIDE)
     if approvers.users is not None or approvers.groups is not None:
         name = f"{get_user_model().USERNAME_FIELD}__in"
         users = users.filter(Q(**{name: approvers.users or ()}) | Q(groups__name__in=approvers.groups or ()))
@@ -184,8 +195,13 @@ def able(approvers: Approvers, run: Run) -> set[int]:
 
 
 def doubt(policy: Policy, run: Run) -> str:
-    """Why nobody can satisfy this policy today; empty when it can be satisfied."""
+    """Why nobody can satisfy this policy today; empty when it can be satisfied.
+
+    Not asked where the policy says nothing of who decides: that costs each pause its look at all users.
+    """
     approvers = policy.approvers
+    if approvers == Approvers():
+        return ""
     there = len(able(approvers, run))
     if there >= approvers.quorum:
         return ""

@@ -207,7 +207,7 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
 
 def proof(request: ApprovalRequest, verdict: Verdict) -> dict[str, Any]:
     """The policy as it was evaluated: what it says, the rule that allowed it, and the votes that counted."""
-    cast = [{"by": vote.label, "at": rfc3339(vote.at)} for vote in policy.votes(request)]
+    cast = ballots.proof(ballots.standing(request)["by"])
     evaluated = {"policy": jsontext.loads(request.policy), "rule": verdict.rule}
     return {**evaluated, "votes": cast} if cast else evaluated
 
@@ -216,7 +216,7 @@ def _successor(request: ApprovalRequest, run: Run, record: Record, asked: _Asked
     """The run that goes on: queued where there is something to do, or final already after a rejection."""
     held = policy.policy_of(request)
     goes_on = asked.approved
-    if not asked.approved and (held.on_reject == "continue" or held.on_decision.rejected is not None):
+    if not asked.approved and held.goes_on_after_no:
         goes_on = present_hash(request) == record["spec_hash"]
     decision = records.decision_from(
         record,

@@ -157,7 +157,7 @@ def _foreseen(row: ApprovalRequest, record: Record | None, act: Act) -> str:
 def _decide(request: HttpRequest, row: ApprovalRequest, act: Act, actor: Actor, reason: str) -> dict[str, Any] | None:
     """What became of this row; None when it turned out to be none of the actor's business."""
     told = {"name": _name(row), "link": reverse("admin:approvals_approvalrequest_decide", args=[row.pk])}
-    if act.name == "approve" and policy.policy_of(row).form is not None and words.is_open(row):
+    if act.name == "approve" and policy.policy_of(row).form is not None:
         unread = "It has a form: open it to answer. Nothing was changed."
         return told | {"problem": unread, "told": unread, "badge": Badge(text="refused", tone="bad")}
     try:

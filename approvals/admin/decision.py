@@ -15,6 +15,7 @@ from approvals.admin import forms, words
 from approvals.admin.access import actor_of
 from approvals.admin.refusals import REFUSALS, Problem, problem_of
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.queue import open_requests
 from approvals.records import Record
 from approvals.services import REASON_LIMIT, Outcome
 from workflows import beats, runs
@@ -32,6 +33,7 @@ from workflows.spec.policy_model import Policy
 QUEUE = "admin:approvals_approvalrequest_changelist"
 DECIDE = "admin:approvals_approvalrequest_decide"
 VERDICTS = ("approve", "reject")
+BEGUN = "begun"
 
 
 def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: int) -> HttpResponse:
@@ -63,14 +65,31 @@ def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: 
 
 
 def _answers(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> Json | None:
-    """What was typed into the policy's form. Invalid where it is no value, unless there is more to say than that."""
+    """What was typed into the policy's form. Invalid where it is no value, unless there is more to say than that.
+
+    Nothing is approved then, whoever has to say it: the service takes no text for answers.
+    """
     held = policy.policy_of(row)
     if held.form is None:
         return None
-    typed, errors = forms.read(held.form, request.POST)
-    if errors and words.is_open(row) and policy.may_decide(row, actor, approve=True).allowed:
+    typed, errors = forms.read(held.form, request.POST, _begun(held, request.POST.get(BEGUN)))
+    if not errors:
+        return typed
+    still_open = open_requests(row.workspace).filter(pk=row.pk).exists()
+    if still_open and policy.may_decide(row, actor, approve=True).allowed:
         raise Invalid("the answers do not fit the form", errors + _others(held, typed, errors))
-    return typed
+    return "not read"
+
+
+def _begun(held: Policy, text: str | None) -> dict[str, Json] | None:
+    """The answers of others with which the page's form began, as it sends them back."""
+    if not text:
+        return None
+    try:
+        begun = answers.checked(held, approved=True, answers=jsontext.loads(text))
+    except (ValueError, Invalid):
+        return None
+    return begun if isinstance(begun, dict) else None
 
 
 def _others(held: Policy, typed: Json, errors: list[dict[str, str]]) -> list[dict[str, str]]:
@@ -148,19 +167,20 @@ def _form(
     request: HttpRequest, row: ApprovalRequest, problem: Problem | None, errors: Sequence[dict[str, str]]
 ) -> dict[str, Any]:
     """The fields of the policy's form; with answers that do not fit it, the problem is told beside each field."""
-    form = policy.policy_of(row).form
-    if form is None:
+    held = policy.policy_of(row)
+    if held.form is None:
         return {"fields": ()}
-    drawn = forms.fields(form, request.POST if request.method == "POST" else None, errors)
+    posted = request.method == "POST"
+    begun = _begun(held, request.POST.get(BEGUN)) if posted else ballots.answered(ballots.standing(row)["by"])
+    drawn = forms.fields(held.form, request.POST if posted else None, errors, begun)
+    context: dict[str, Any] = {"fields": drawn, "begun": "" if begun is None else jsontext.canonical(begun)}
     of_fields = [error for error in errors if error["path"].startswith(forms.ROOT)]
     if problem is None or not of_fields:
-        return {"fields": drawn}
+        return context
     others = forms.elsewhere(drawn, of_fields)
     told = "; ".join(["Nothing was decided: the answers need another look", *map(visible, others)])
-    return {
-        "fields": drawn,
-        "problem": replace(problem, sentence=told, next_move="What is wrong stands at each field. Then decide again."),
-    }
+    move = "What is wrong stands at each field. Then decide again."
+    return context | {"problem": replace(problem, sentence=told, next_move=move)}
 
 
 def _run_link(request: HttpRequest, run: Run) -> str:
@@ -187,6 +207,8 @@ def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, An
     approve, reject = (policy.may_decide(row, actor, approve=choice) for choice in (True, False))
     present = present_hash(row.agent_id, row.run.source)
     action = record["action"]
+    votes = ballots.standing(row) if held.approvers.quorum > 1 else None
+    answered = ballots.answered(votes["by"]) if votes is not None else None
     return {
         "is_over": False,
         "yes": yes,
@@ -202,7 +224,8 @@ def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, An
         "who": policy.in_words(held) if row.policy not in ("", "{}") else "",
         "doubt": row.doubt,
         "advice": visible(str(record.get("advice", {}).get("reason", ""))),
-        "votes": ballots.standing(row) if held.approvers.quorum > 1 else None,
+        "votes": votes,
+        "answered": [(clipped(name, 120), data(value)) for name, value in answered.items()] if answered else [],
         "reason_needed": held.require_reason,
         "spec_changed": present != record["spec_hash"],
         "recorded_hash": record["spec_hash"][:12],

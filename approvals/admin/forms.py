@@ -86,9 +86,17 @@ class Field:
 # Drawing -----------------------------------------------------------------------------------------------------
 
 
-def fields(form: Node, typed: Typed | None = None, errors: Iterable[dict[str, str]] = ()) -> tuple[Field, ...]:
-    """The fields as they are drawn: with their defaults, or with what was typed and what is wrong with it."""
-    drawn = _fields(form, ROOT, insist=True)
+def fields(
+    form: Node,
+    typed: Typed | None = None,
+    errors: Iterable[dict[str, str]] = (),
+    begun: dict[str, Json] | None = None,
+) -> tuple[Field, ...]:
+    """The fields as they are drawn: with their defaults, or with what was typed and what is wrong with it.
+
+    `begun` are answers that fit the form, with which it begins in place of the defaults.
+    """
+    drawn = _fields(form, ROOT, insist=True, begun=begun)
     if typed is not None:
         drawn = tuple(_kept(field, typed) for field in drawn)
     return _with_problems(drawn, list(errors))
@@ -100,19 +108,20 @@ def elsewhere(drawn: tuple[Field, ...], errors: Iterable[Mapping[str, str]]) -> 
     return [error["message"] for error in errors if not any(is_in(error["path"], path) for path in paths)]
 
 
-def _fields(form: Node, path: str, *, insist: bool) -> tuple[Field, ...]:
+def _fields(form: Node, path: str, *, insist: bool, begun: MaybeJson = NOTHING) -> tuple[Field, ...]:
     needed = form.get("required", ())
+    given = begun if isinstance(begun, dict) else {}
     return tuple(
-        _field(node, f"{path}.{name}", needed=name in needed, insist=insist)
+        _field(node, f"{path}.{name}", needed=name in needed, insist=insist, begun=given.get(name, NOTHING))
         for name, node in form["properties"].items()
     )
 
 
-def _field(node: Node, path: str, *, needed: bool, insist: bool) -> Field:
-    control = _control(node, path)
+def _field(node: Node, path: str, *, needed: bool, insist: bool, begun: MaybeJson) -> Field:
+    value = node.get("default", NOTHING) if begun is NOTHING else begun
+    control = _control(node, path, value)
     inner = node["items"] if node["type"] == "array" else node
-    default = node.get("default", NOTHING)
-    has_default = default is not NOTHING
+    has_default = "default" in node
     # Nothing could be sent for a number or a choice that was cleared: its default would come in its place, unseen.
     cleared = has_default and (control == "select" or node["type"] in ("number", "integer"))
     typed_in = control in ("line", "number", "area", "select") and not (node["type"] == "array" and _is_lines(node))
@@ -127,14 +136,14 @@ def _field(node: Node, path: str, *, needed: bool, insist: bool) -> Field:
         ),
         needed=needed and not has_default and control != "check",
         pressed=insist and typed_in and (cleared or (needed and not has_default)),
-        text=_as_typed(control, default),
-        chosen=("on",) if control == "check" and default is True else (),
+        text=_as_typed(node, control, value),
+        chosen=_chosen(control, value),
         choices=tuple((jsontext.dumps(value), visible(jsontext.as_text(value))) for value in inner.get("enum", ())),
-        fields=_fields(node, path, insist=insist and needed) if control == "group" else (),
+        fields=_fields(node, path, insist=insist and needed, begun=value) if control == "group" else (),
     )
 
 
-def _control(node: Node, path: str) -> str:
+def _control(node: Node, path: str, value: MaybeJson) -> str:
     kind = node["type"]
     if kind == "object":
         return "group" if path.count(".") == 1 else "area"
@@ -146,7 +155,8 @@ def _control(node: Node, path: str) -> str:
         return "select"
     if kind in ("number", "integer"):
         return "number"
-    return "area" if node.get("format") == "multiline" or "\n" in node.get("default", "") else "line"
+    several = isinstance(value, str) and ("\n" in value or "\r" in value)
+    return "area" if node.get("format") == "multiline" or several else "line"
 
 
 def _is_lines(node: Node) -> bool:
@@ -165,10 +175,18 @@ def _how(node: Node, control: str) -> str:
     return ""
 
 
-def _as_typed(control: str, value: MaybeJson) -> str:
-    if value is NOTHING or control == "check":
+def _as_typed(node: Node, control: str, value: MaybeJson) -> str:
+    if value is NOTHING or control in ("check", "checks", "group"):
         return ""
+    if isinstance(value, list) and _is_lines(node):
+        return "\n".join(jsontext.as_text(item) for item in value)
     return jsontext.dumps(value) if control == "select" else jsontext.as_text(value)
+
+
+def _chosen(control: str, value: MaybeJson) -> tuple[str, ...]:
+    if control == "checks" and isinstance(value, list):
+        return tuple(jsontext.dumps(item) for item in value)
+    return ("on",) if control == "check" and value is True else ()
 
 
 def _kept(field: Field, typed: Typed) -> Field:
@@ -218,9 +236,15 @@ def _flat(drawn: tuple[Field, ...]) -> Iterable[Field]:
 # Reading -----------------------------------------------------------------------------------------------------
 
 
-def read(form: Node, typed: Typed) -> tuple[dict[str, Json], Errors]:
-    """The answers that were typed, and what is no value of its field's kind. Bounds are the service's to judge."""
+def read(form: Node, typed: Typed, begun: dict[str, Json] | None = None) -> tuple[dict[str, Json], Errors]:
+    """The answers that were typed, and what is no value of its field's kind. Bounds are the service's to judge.
+
+    Where the form stands as it began, they are the answers with which it began: a page cannot tell all apart that
+    JSON can, such as a box left alone from one that was never there.
+    """
     errors: Errors = []
+    if begun is not None and all(_stands(field, typed) for field in _fields(form, ROOT, insist=True, begun=begun)):
+        return begun, errors
     return _read(_fields(form, ROOT, insist=True), typed, errors), errors
 
 
@@ -257,9 +281,19 @@ def _touched(group: Field, typed: Typed) -> bool:
     return False
 
 
+def _stands(field: Field, typed: Typed) -> bool:
+    """Whether the field was sent exactly as it was drawn."""
+    if field.control == "group":
+        return all(_stands(one, typed) for one in field.fields)
+    given = typed.getlist(field.path)
+    if field.control in ("check", "checks"):
+        return sorted(given) == sorted(set(field.chosen))
+    return [_unix(text) for text in given] == [_unix(field.text)]
+
+
 def _unix(text: str) -> str:
     """Browsers send the end of a line as two characters."""
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _value(field: Field, given: list[str]) -> MaybeJson:

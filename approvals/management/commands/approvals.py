@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from approvals import policy
+from approvals import ballots, policy
 from approvals.actors import cli_actor
 from approvals.queue import MOST, detail, waiting
 from approvals.services import Outcome, decide
@@ -160,11 +160,17 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
     if shown["outputs"]:
         lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
     form = shown.get("form")
+    answers = ballots.answered(shown["votes"])
+    if shown["votes"]:
+        lines.append(f"Approved so far by {', '.join(one_line(vote['by']) for vote in shown['votes'])}.")
+    if answers is not None:
+        lines += ["They answered; other answers void their approvals:", quoted(pretty(answers))]
     if form is not None:
         lines += ["Its form, to be answered with --answers:", quoted("\n".join(formwords.lines(form)))]
     lines.append(f"Who decides: {one_line(shown['policyText'])}.")
     line = to_type(f"approvals approve {shown['key']}{who}")
-    if form is not None and form.get("required"):
-        line += f" --answers {shlex.quote(plain(jsontext.dumps(formwords.example(form))))}"
+    if form is not None and (answers is not None or form.get("required")):
+        filled = formwords.example(form) if answers is None else answers
+        line += f" --answers {shlex.quote(plain(jsontext.dumps(filled)))}"
     lines.append(f"Decide: {line}   (or reject, with --reason)")
     return lines

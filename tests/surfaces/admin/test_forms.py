@@ -225,17 +225,3 @@ def test_every_value_that_can_be_typed_comes_back_as_it_was() -> None:
     assert (answers["amount"], answers["note"]) == (9007199254740993, "\n a")
     text = next(field.text for field in forms.fields(form, typed) if field.path == "answers.note")
     assert text == "\r\n a"
-
-
-def test_everybody_of_a_quorum_answers_and_the_last_answers_go_on(
-    approver: Client, people: People, signed_in: SignedIn, tmp_path: Path
-) -> None:
-    run, key = to_pause(answering(tmp_path, more="      approvers: {quorum: 2}\n"))
-    allow(people.operator, "approvals.decide")
-    assert _post(approver, decide_url(key), **{"answers.amount": "0"}).status_code == 400
-    assert _post(approver, decide_url(key), **{"answers.note": "one"}).status_code == 302
-    assert Run.objects.get(pk=run.pk).status == Status.AWAITING
-    second = signed_in(User.objects.get(pk=people.operator.pk))
-    assert _post(second, decide_url(key), **{"answers.note": "two"}).status_code == 302
-    kept = {entry.act: jsontext.loads(entry.answers) for entry in AuditEntry.objects.exclude(answers="")}
-    assert kept == {"vote": LEAST_ANSWERS | {"note": "one"}, "decide": LEAST_ANSWERS | {"note": "two"}}

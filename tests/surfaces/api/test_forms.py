@@ -57,3 +57,19 @@ def test_answers_that_do_not_fit_are_told_field_by_field_and_consume_nothing(cal
 def test_a_request_without_a_form_takes_no_answers(callers: Callers, folder: Path) -> None:
     _, key = to_pause(write_spec(folder, ASKING, agent_id="plain", name="plain.yaml"))
     assert _approve(callers, key, approved=True, answers={}).json()["errors"][0]["path"] == "answers"
+
+
+def test_a_rejection_keeps_none_and_only_looks_whether_they_are_an_object(callers: Callers, folder: Path) -> None:
+    _, key = to_pause(answering(folder))
+    assert _approve(callers, key, approved=False, answers=[1]).json()["errors"][0]["path"] == "answers"
+    assert _approve(callers, key, approved=False, answers={"amount": 1, "account": "main"}).status_code == 200
+    assert AuditEntry.objects.get(act="decide").answers == ""
+
+
+def test_the_votes_say_what_was_answered(callers: Callers, folder: Path) -> None:
+    _, key = to_pause(answering(folder, more="      approvers: {quorum: 2}\n"))
+    given = {"amount": 1, "account": "main"}
+    told = _approve(callers, key, approved=True, answers=given).json()["state"]["pendingApproval"]["votes"]
+    assert (told["given"], told["by"][0]["answers"]) == (1, given | {"copies": 1})
+    (vote,) = callers.approver.get(f"/approvals/{key}").json()["votes"]
+    assert vote["answers"] == given | {"copies": 1}

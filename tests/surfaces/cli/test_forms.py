@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from approvals.models import AuditEntry
+from tests.approvals.policies import member
 from tests.conftest import ROOT, People
 from tests.surfaces.cli.running import command
 from tests.surfaces.forms import LEAST_ANSWERS, answering
@@ -123,3 +124,17 @@ def test_a_person_at_a_terminal_is_told_and_asked_again(tmp_path: Path) -> None:
     assert jsontext.loads(out.decode())["output"] == {"sign": {"approved": True, "answers": {"sum": 5}}}
     assert "answers.sum: is required" in err.decode()
     assert "answers.sum: must be at least 1" in err.decode()
+
+
+def test_show_says_what_the_others_answered_and_offers_it(tmp_path: Path, people: People) -> None:
+    run, key = to_pause(answering(tmp_path, form=EASY, more="      approvers: {quorum: 2}\n"))
+    given = '{"copies":3,"note":"ask Bo"}'
+    told = command("approvals", "approve", key, *AS, "--answers", given)
+    assert (told.code, "1 of 2" in told.out) == (3, True), told
+    member("bo")
+    shown = command("approvals", "show", key, "--as", "bo").out
+    assert "Approved so far by approver." in shown
+    assert "other answers void their approvals" in shown
+    assert f"--answers '{given}'" in shown
+    assert command("approvals", "approve", key, "--as", "bo", "--answers", given).code == 0
+    assert newest(run).status != Status.AWAITING
