@@ -23,9 +23,14 @@ _NO_POLICY = Policy()
 _NO = re.compile(r"no?\s*:(.*)", re.IGNORECASE | re.DOTALL)
 _YES = frozenset({"y", "yes"})
 _REJECTS = "n: REASON rejects with that reason; anything else rejects.\n> "
-_HOW = f"Approve? y or yes approves; {_REJECTS}"
-_HOW_TO_ANSWER = f"Approve? y {{JSON}} approves with these answers, y alone with the defaults; {_REJECTS}"
-_YES_WITH = re.compile(r"y(?:es)?\s*(\{.*)", re.IGNORECASE | re.DOTALL)
+_HOW = "Approve? y or yes approves; "
+_HOW_TO_ANSWER = "Approve? y {JSON} approves with these answers, y alone with the defaults; "
+_HOW_TO_SAY_WHY = "Approve? y: REASON approves with that reason; "
+_HOW_TO_DO_BOTH = "Approve? y: REASON {JSON} approves with reason and answers, y: REASON alone with the defaults; "
+_YES_WITH = re.compile(r"y(?:es)?\s*(?P<reason>)(?P<answers>\{.*)", re.IGNORECASE | re.DOTALL)
+_YES_BECAUSE = re.compile(r"y(?:es)?\s*:(?P<reason>.*)(?P<answers>)", re.IGNORECASE | re.DOTALL)
+_YES_BECAUSE_WITH = re.compile(r"y(?:es)?\s*:(?P<reason>[^{]*)(?P<answers>(?:\{.*)?)", re.IGNORECASE | re.DOTALL)
+_BY_APPROVE_ALL = "approved by --approve-all"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,21 +45,40 @@ class Answer:
 def read_answer(line: str, policy: Policy = _NO_POLICY) -> Answer:
     """`y` and `yes` approve, `n:` and `no:` reject with the text after the colon, anything else rejects.
 
-    Where the policy has a form, JSON after `y` is its answers; Invalid when they do not fit it.
+    Where the policy has a form, JSON after `y` is its answers; where it needs reasons, the text after `y:` is one.
+    Invalid when the answers do not fit the form, or a reason is missing.
     """
     text = line.strip()
-    found = _YES_WITH.fullmatch(text) if policy.form is not None else None
-    if found or text.lower() in _YES:
-        return Answer(approved=True, answers=answers.checked(policy, approved=True, answers=_json(found)))
+    given = _yes(text, policy)
+    if given is not None:
+        reason, answer = given
+        answers.check_reason(policy, approved=True, reason=reason)
+        filled = answers.checked(policy, approved=True, answers=_json(answer))
+        return Answer(approved=True, reason=reason or None, answers=filled)
     found = _NO.fullmatch(text)
-    return Answer(approved=False, reason=(found[1].strip() or None) if found else None)
+    reason = found[1].strip() if found else ""
+    answers.check_reason(policy, approved=False, reason=reason)
+    return Answer(approved=False, reason=reason or None)
 
 
-def _json(found: re.Match[str] | None) -> Json | None:
-    if found is None:
+def _yes(text: str, policy: Policy) -> tuple[str, str] | None:
+    """Reason and answers of a yes; None for a no. In specs of 1.0 and 1.1, only a bare yes is one."""
+    if text.lower() in _YES:
+        return "", ""
+    patterns = []
+    if policy.form is not None:
+        patterns.append(_YES_WITH)
+    if policy.require_reason != "never":
+        patterns.append(_YES_BECAUSE if policy.form is None else _YES_BECAUSE_WITH)
+    found = next((found for pattern in patterns if (found := pattern.fullmatch(text))), None)
+    return None if found is None else (found["reason"].strip(), found["answers"])
+
+
+def _json(text: str) -> Json | None:
+    if not text:
         return None
     try:
-        return jsontext.loads(found[1])
+        return jsontext.loads(text)
     except ValueError as problem:
         raise Invalid(f"the answers are not JSON: {problem}") from problem
 
@@ -63,8 +87,8 @@ def _json(found: re.Match[str] | None) -> Json | None:
 class Prompt:
     """Asks at `out` and reads one line of standard input for each pause; the end of input rejects.
 
-    Answers that do not fit a form reject as well, and say why: lines that come from a pipe stay in step with the
-    pauses. A person at a terminal is asked again.
+    Answers that do not fit a form reject as well, and say why, and so does a missing reason: lines that come from a
+    pipe stay in step with the pauses. A person at a terminal is asked again.
 
     So does a question that cannot be shown: nobody decides about what nobody saw. `complain` writes a line for the
     person. `by` is the name that the decision carries.
@@ -89,13 +113,12 @@ class Prompt:
             )
 
     def _answer(self, pause: Pause) -> Answer:
-        how = _HOW if pause.policy.form is None else _HOW_TO_ANSWER
         try:
-            self.out.write(question(pause) + "\n" + how)
+            self.out.write(f"{question(pause)}\n{_how(pause.policy)}{_REJECTS}")
             self.out.flush()
         except OSError as error:
             self.complain(f"The question cannot be shown ({error.strerror or error}): rejected.")
-            return Answer(approved=False)
+            return _unanswered(pause.policy, "the question could not be shown")
         line = _read_line()
         if sys.stdin is None or not sys.stdin.isatty():
             with contextlib.suppress(OSError):
@@ -103,7 +126,20 @@ class Prompt:
                 self.out.flush()
         if not line:
             self.complain("The input ended before an answer: rejected.")
+            return _unanswered(pause.policy, "the input ended before an answer")
         return read_answer(line, pause.policy)
+
+
+def _how(policy: Policy) -> str:
+    """How to say yes. Without a reason, where one is only asked of a no, the short forms do as well."""
+    if policy.require_reason != "always":
+        return _HOW if policy.form is None else _HOW_TO_ANSWER
+    return _HOW_TO_SAY_WHY if policy.form is None else _HOW_TO_DO_BOTH
+
+
+def _unanswered(policy: Policy, why: str) -> Answer:
+    """A rejection that nobody gave; with its cause as the reason where one is needed."""
+    return Answer(approved=False, reason=None if policy.require_reason == "never" else why)
 
 
 def question(pause: Pause) -> str:
@@ -114,19 +150,26 @@ def question(pause: Pause) -> str:
         lines += ["What will run:" if pause.kind == "tool" else "Its output:", quoted(pretty(pause.action))]
     if pause.policy.form is not None:
         lines += ["Its form:", quoted("\n".join(formwords.lines(pause.policy.form)))]
+    asks = pause.policy.approvers
+    if asks.quorum > 1 or asks.four_eyes or asks.users is not None or asks.groups is not None:
+        lines.append("Nobody checks here who decides.")
     return "\n".join(lines)
 
 
 def approve_unasked(pause: Pause, *, by: str, complain: Callable[[str], None]) -> Decision:
-    """The decision of --approve-all. A form whose needed fields have no defaults rejects: nobody answered it."""
+    """The decision of --approve-all. A form whose needed fields have no defaults rejects: nobody answered it.
+
+    Where a reason is needed, it says what is true: that nobody looked.
+    """
     try:
         answered = answers.checked(pause.policy, approved=True, answers=None)
     except Invalid as problem:
-        reason = f"--approve-all cannot answer the form: {problem.message}"
-        complain(f'Rejected: step "{one_line(pause.step)}": {one_line(reason)}')
-        return decision_for(pause, approved=False, reason=reason, by=by)
+        why = f"--approve-all cannot answer the form: {problem.message}"
+        complain(f'Rejected: step "{one_line(pause.step)}": {one_line(why)}')
+        return decision_for(pause, approved=False, reason=why, by=by)
     complain(approved_line(pause))
-    return decision_for(pause, approved=True, reason=None, by=by, answers=answered)
+    reason = _BY_APPROVE_ALL if pause.policy.require_reason == "always" else None
+    return decision_for(pause, approved=True, reason=reason, by=by, answers=answered)
 
 
 def approved_line(pause: Pause) -> str:
