@@ -74,8 +74,8 @@ def test_the_failure_of_the_last_attempt_is_the_step_s_with_the_number(tools: Fa
     clock = FakeClock()
     state = run(tools, clock)
     assert state["status"] == "failed"
-    assert "500" in state["error"]
-    assert "503" not in state["error"]
+    assert "status 500" in state["error"]
+    assert "status 503" not in state["error"]
     assert state["error"].endswith("Gave up after 3 attempts.")
     assert len(tools.requests) == 3
     assert clock.sleeps_ms == [100, 200]
