@@ -10,7 +10,7 @@ import pytest
 from approvals.services import decide
 from tests.approvals.policies import ANSWERS, a_pay, a_sign, text_of, written
 from tests.conftest import People
-from tests.fakes_tools import FakeTools
+from tests.fakes_tools import Answer, FakeTools
 from tests.workbench import acting, begin, key_of, to_pause, work
 from workflows import codec
 from workflows.models import Run, Status
@@ -21,7 +21,7 @@ from workflows.runs import newest, retry_run
 pytestmark = pytest.mark.django_db(transaction=True)
 
 POLICY = "auto: {check: execute_tool(look)}, on_decision: {approved: execute_tool(tell)}"
-ONCE = [{"status": 500}, {"json": {"done": True}}]
+ONCE: list[Answer] = [{"status": 500}, {"json": {"done": True}}]
 
 
 def paths(tools: FakeTools) -> list[str]:

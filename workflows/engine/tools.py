@@ -126,7 +126,7 @@ def idempotent(call: HttpCall, root: str | None, place: Place, purpose: Purpose 
     given = any(name.lower() == _IDEMPOTENCY.lower() for name, _ in call.headers)
     if root is None or call.method == "GET" or given:
         return call
-    key = "-".join(filter(None, (root, str(place.index), purpose and purpose.key)))
+    key = "-".join(filter(None, (root, str(place.index), purpose.key if purpose else None)))
     return replace(call, headers=(*call.headers, (_IDEMPOTENCY, key)))
 
 
