@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from django.test.utils import CaptureQueriesContext
 from approvals.models import ApprovalRequest, AuditEntry, Vote
 from tests.approvals.policies import a_pay, a_sign, member
 from tests.conftest import People
-from tests.surfaces.admin.conftest import QUEUE, decide_url
+from tests.surfaces.admin.conftest import QUEUE, decide_url, run_url
 from tests.surfaces.admin.test_bulk import BULK
 from tests.workbench import acting, begin, to_pause, work
 from workflows.models import Run, Status
@@ -199,3 +200,15 @@ def test_a_request_that_nobody_can_satisfy_says_so_on_its_page(
     assert "Nobody can satisfy this." in page
     assert "nobody of members of ghosts may approve today" in page
     assert "You may read this request and not decide it: this may be decided by members of ghosts only." in page
+
+
+def test_the_page_of_a_run_leads_to_the_gate_that_it_waits_for_and_to_no_record(
+    tmp_path: Path, signed_in: SignedIn, people: People
+) -> None:
+    run, key = to_pause(a_sign(tmp_path, "approvers: {quorum: 2}"))
+    record = ApprovalRequest.objects.get(key=key)
+    record.pk, record.key, record.mode = None, uuid.uuid4(), "record"
+    record.save(force_insert=True)
+    page = signed_in(people.approver).get(run_url(run)).content.decode()
+    assert decide_url(key) in page
+    assert decide_url(str(record.key)) not in page
