@@ -10,9 +10,14 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import sqlite3
 import tempfile
 import warnings
+
+# Where the run was started in the background, Ctrl-C is ignored, and every process that a test starts would be so too.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("KAMPONG_")}
 

@@ -91,9 +91,9 @@ def test_the_time_limit_names_provider_limit_and_how_to_raise_it(
 ) -> None:
     models.answers["draft"] = {"hang": 30}
     started = time.monotonic()
-    error = failed(connect(provider, models, settings, timeout_ms=400))
+    error = failed(connect(provider, models, settings, timeout_ms=1000))
     assert time.monotonic() - started < 15
-    for fact in (provider, "400 ms", "timeout_ms", "--timeout"):
+    for fact in (provider, "1000 ms", "timeout_ms", "--timeout"):
         assert fact in error
     assert models.count("draft") == 1
 
@@ -158,14 +158,14 @@ def test_an_unreachable_cloud_provider_is_named(models: FakeModels, settings: An
 def test_headers_and_a_body_that_drip_meet_the_same_limit(at_once: bytes) -> None:
     def answer(connection: socket.socket, number: int) -> None:
         connection.sendall(at_once)
-        server.drip(connection, b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 1000)
+        server.drip(connection, b"HTTP/1.1 200 OK\r\nX-Long: " + b"x" * 5000)
 
     with RawServer(answer) as server:
         started = time.monotonic()
-        model = {"provider": "ollama", "name": "m", "base_url": server.url, "timeout_ms": 400}
-        assert "400 ms" in failed(client_for(spec_with(model), {}))
+        model = {"provider": "ollama", "name": "m", "base_url": server.url, "timeout_ms": 2000}
+        assert "2000 ms" in failed(client_for(spec_with(model), {}))
         assert time.monotonic() - started < 30
-        assert len(server.requests) == 1
+        assert len(server.requests) == 1, "the limit is long enough for a busy machine to have read the request"
 
 
 @pytest.mark.parametrize("base", ["http://clerk:humming@127.0.0.1:9", "clerk:humming@nowhere"])
