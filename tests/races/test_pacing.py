@@ -93,7 +93,8 @@ def test_threads_that_come_at_once_get_one_slot_each() -> None:
     took = time.monotonic() - began
     assert len(ahead) == threads * each
     for number, seconds in enumerate(sorted(ahead)):
-        assert number * 100 - took <= seconds <= number * 100
+        # The database's clock may be set while a monotonic one is not.
+        assert number * 100 - took - 5 <= seconds <= number * 100
 
 
 def test_another_workspace_and_another_target_have_slots_of_their_own() -> None:
