@@ -117,11 +117,11 @@ def test_messages(tool: Tool, path: str) -> None:
 @pytest.mark.parametrize(
     ("path", "new", "words"),
     [
-        ("action.body.json.to", 3, "it is a text and must stay one, not become a number"),
+        ("action.body.json.to", 3, "it is a string and must stay one, not become a number"),
         ("action.body.json.to", None, "not become null"),
         ("action.body.json.flag", 1, "it is a boolean and must stay one"),
         ("action.body.json.n", True, "it is a number and must stay one, not become a boolean"),
-        ("action.body.json.n", "2.5", "not become a text"),
+        ("action.body.json.n", "2.5", "not become a string"),
         ("action.body.json.list[2]", "x", "it is null and must stay one"),
         ("action.body.json.amount", [3], "it is a mapping and must stay one, not become a list"),
         ("action.url", 3, "not become a number"),

@@ -15,6 +15,7 @@ from workflows.engine.httpcall import RenderedRequest
 from workflows.engine.references import Text
 from workflows.engine.render11 import Data, Rendered
 from workflows.engine.values import NOTHING, Json, Outputs
+from workflows.spec.shapes import kind_of
 
 _OF_THE_ACTION = "action"
 
@@ -53,23 +54,6 @@ def edited_request(
         else:
             request = _edited_call(request, rest, value, path)
     return request
-
-
-def kind_of(value: Json) -> str:
-    """The type that an edit must keep, in the words of messages."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "a boolean"
-        case int() | float():
-            return "a number"
-        case str():
-            return "a text"
-        case list():
-            return "a list"
-        case _:
-            return "a mapping"
 
 
 def _edited(value: Json, segments: list[str], new: Json, path: str) -> Json:
@@ -135,5 +119,5 @@ def _is_position(key: str) -> bool:
 
 def _text(new: Json, path: str) -> Text:
     if not isinstance(new, str):
-        raise EditRefused(path, f"it is a text and must stay one, not become {kind_of(new)}")
+        raise EditRefused(path, f"it is a string and must stay one, not become {kind_of(new)}")
     return Text.of((new,))
