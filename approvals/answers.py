@@ -12,9 +12,9 @@ from workflows.errors import Invalid
 from workflows.spec.policy_model import Policy
 
 
-def check_reason(policy: Policy, *, approved: bool, reason: str) -> None:
-    """Invalid where the policy wants a reason and none was given."""
-    needed = policy.require_reason == "always" or (policy.require_reason == "reject" and not approved)
+def check_reason(policy: Policy, *, approved: bool, reason: str, break_glass: bool = False) -> None:
+    """Invalid where the policy wants a reason and none was given; breaking the glass always wants one."""
+    needed = break_glass or policy.require_reason == "always" or (policy.require_reason == "reject" and not approved)
     if needed and not reason:
         raise _invalid("reason", "a reason is needed here; say in a few words why")
 

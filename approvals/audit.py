@@ -55,8 +55,10 @@ class Report:
 
 
 def own_hash(entry: AuditEntry) -> str:
-    """SHA-256 over the entry's content in canonical JSON."""
+    """SHA-256 over the entry's content in canonical JSON; `details` counts where there are any."""
     content: dict[str, Any] = {name: getattr(entry, name) for name in CONTENT}
+    if entry.details:
+        content["details"] = entry.details
     content["at"] = entry.at.isoformat(timespec="microseconds")
     return hashlib.sha256(jsontext.canonical(content).encode()).hexdigest()
 

@@ -72,6 +72,7 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | Non
     Vote.objects.create(
         request=request,
         user_id=user_id,
+        for_user_id=verdict.stands_for,
         label=asked.actor.label,
         digest=request.digest,
         answers="" if asked.answers is None else jsontext.canonical(asked.answers),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Q
 
 from approvals import audit, records
-from approvals.models import ApprovalRequest, AuditEntry, RequestStatus
+from approvals.models import ApprovalRequest, Audience, AuditEntry, RequestStatus
+from approvals.notices.outbox import tell
 from approvals.policy import doubt
 from approvals.services import close_request
 from statestore.clock import now
@@ -75,7 +76,7 @@ class ApprovalDesk:
             written = store.put(records.store_key(key), records.make(run, pause), ttl=lifetime)
         except TooLarge as error:
             raise CannotPause(f"step {pause.step}: the run cannot wait: {error}") from error
-        ApprovalRequest.objects.create(
+        request = ApprovalRequest.objects.create(
             key=key,
             workspace=run.workspace,
             run=run,
@@ -94,7 +95,11 @@ class ApprovalDesk:
             reopened_from=pause.differs_from.key if pause.differs_from else None,
             created_at=moment,
             expires_at=written.expires_at or moment + lifetime,
+            remind_at=_after(moment, policy.remind_every),
+            escalate_at=_after(moment, policy.escalate.after if policy.escalate else None),
         )
+        write_audience(request, policy)
+        tell(request, "opened")
         return str(key)
 
     def outputs(self, run: Run) -> dict[str, Any] | None:
@@ -133,6 +138,20 @@ class ApprovalDesk:
             reason=reason,
             **facts,
         )
+
+
+def _after(moment: datetime, seconds: int | None) -> datetime | None:
+    return moment + timedelta(seconds=seconds) if seconds else None
+
+
+def write_audience(request: ApprovalRequest, policy: Policy) -> None:
+    """The rows by which the queue is filtered, in place of those that were there."""
+    approvers = policy.approvers
+    named = [("user", name) for name in approvers.users or ()] + [("group", name) for name in approvers.groups or ()]
+    Audience.objects.filter(request=request).delete()
+    Audience.objects.bulk_create(
+        Audience(request=request, kind=kind, name=name) for kind, name in named or [("any", "")]
+    )
 
 
 def _beside(run: Run, pause: Pause) -> ApprovalRequest | None:

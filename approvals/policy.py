@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.contrib.auth import get_user_model
@@ -12,22 +12,27 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractUser
 from django.db.models import Q
 
-from approvals.models import ApprovalRequest, Vote
+from approvals.models import ApprovalRequest, Edit, Vote
+from approvals.standins import StandingIn
+from statestore.clock import now
 from workflows.actors import Actor
 from workflows.errors import NotAllowed
 from workflows.models import Run
 from workflows.spec.policy_model import Approvers, Policy
 
 DECIDE = "approvals.decide"
+BREAK_GLASS = "approvals.break_glass"
+REBIND = "approvals.rebind"
 VIEW = "approvals.view_request"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """`rule` says in words which rule allowed or refused."""
+    """`rule` says in words which rule allowed or refused; `stands_for` is the user in whose place the actor acts."""
 
     allowed: bool
     rule: str
+    stands_for: int | None = None
 
 
 @functools.lru_cache(maxsize=256)
@@ -42,11 +47,11 @@ def policy_of(request: ApprovalRequest) -> Policy:
 
 def has_permission(actor: Actor, permission: str) -> bool:
     """Whether the actor's Django user is active and holds the permission now."""
-    user = _user(actor.user_id)
+    user = active_user(actor.user_id)
     return user is not None and user.has_perm(permission)
 
 
-def _user(user_id: int | None) -> AbstractUser | None:
+def active_user(user_id: int | None) -> AbstractUser | None:
     """The active user with this id."""
     if user_id is None:
         return None
@@ -73,64 +78,145 @@ class Person:
     def __init__(self, actor: Actor) -> None:
         self._actor = actor
         self._votes: dict[int, list[Vote]] | None = None
+        self._edited: set[int] | None = None
+        self._standing_in: StandingIn | None = None
 
     @functools.cached_property
     def at_all(self) -> Verdict:
         return may_decide_at_all(self._actor)
 
     @functools.cached_property
-    def _user(self) -> AbstractUser | None:
-        return _user(self._actor.user_id)
+    def may_break_glass(self) -> bool:
+        return self._user is not None and self._user.has_perm(BREAK_GLASS)
 
     @functools.cached_property
-    def _groups(self) -> list[str]:
-        return [] if self._user is None else list(self._user.groups.order_by("name").values_list("name", flat=True))
+    def _user(self) -> AbstractUser | None:
+        return active_user(self._actor.user_id)
 
     def look_at(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Read at once the votes on those of these on which the actor voted."""
+        """Read at once what the actor did with these, and which of them were handed to the actor."""
         asked = [request.pk for request in requests]
-        voted_on = Vote.objects.filter(request__in=asked, user_id=self._actor.user_id or 0).values("request")
+        user_id = self._actor.user_id or 0
+        voted_on = Vote.objects.filter(request__in=asked, user_id=user_id).values("request")
         self._votes = {}
         for vote in Vote.objects.filter(request__in=voted_on).order_by("id"):
             self._votes.setdefault(vote.request_id, []).append(vote)
+        edited = Edit.objects.filter(request__in=asked, user_id=user_id)
+        self._edited = set(edited.values_list("request", flat=True))
+        self._standing_in = StandingIn(user_id, asked)
 
-    def may(self, request: ApprovalRequest, *, approve: bool | None = None) -> Verdict:
-        """Whether the actor may approve this request now, or reject it; without `approve`, either of them."""
+    def may(self, request: ApprovalRequest, *, approve: bool | None = None, break_glass: bool = False) -> Verdict:
+        """Whether the actor may approve this request now, or reject it; without `approve`, either of them.
+
+        `break_glass` lifts four eyes and the number of people, for those who hold the permission, and nothing else.
+        """
         if not self.at_all.allowed or self._actor.surface in ("rule", "system"):
             return self.at_all
         approvers = policy_of(request).approvers
-        among = self._among(approvers)
+        among = self._among(request, approvers)
+        if break_glass:
+            return self._with_broken_glass(among)
         if not among.allowed or not approve:
             return among
-        if approvers.four_eyes and self._actor.user_id == starter_of(request.run):
-            return Verdict(allowed=False, rule="four eyes: whoever started the run may not approve it, only reject it")
+        if approvers.four_eyes:
+            barred = self._four_eyes(request, among)
+            if barred is not None:
+                return barred
         if approvers.quorum > 1 and self._has_voted(request):
             return Verdict(allowed=False, rule="you approved this already; it needs other people as well")
         return among
 
+    def counts(self, request: ApprovalRequest) -> Verdict:
+        """Whether a vote of the actor counts now: what `may` says of an approval, but for having voted."""
+        if self._user is None or not self._user.has_perm(DECIDE):
+            return Verdict(allowed=False, rule=f"the permission {DECIDE} is needed")
+        approvers = policy_of(request).approvers
+        among = self._among(request, approvers)
+        barred = self._four_eyes(request, among) if among.allowed and approvers.four_eyes else None
+        return barred or among
+
+    def _with_broken_glass(self, among: Verdict) -> Verdict:
+        if not among.allowed:
+            return among
+        if not self.may_break_glass:
+            return Verdict(allowed=False, rule=f"breaking the glass needs the permission {BREAK_GLASS}")
+        return replace(among, rule=f"{among.rule}; the glass was broken: four eyes and the number of people are lifted")
+
+    def _four_eyes(self, request: ApprovalRequest, among: Verdict) -> Verdict | None:
+        """Why this is the same pair of eyes; None where it is another."""
+        me, starter = self._actor.user_id, starter_of(request.run)
+        if me == starter:
+            return Verdict(allowed=False, rule="four eyes: whoever started the run may not approve it, only reject it")
+        if self._proposed(request):
+            return Verdict(allowed=False, rule="four eyes: whoever proposed the edit may not approve it")
+        if among.stands_for is not None and among.stands_for in {starter, *proposers(request)}:
+            rule = "four eyes: whoever handed this to you started the run or proposed the edit"
+            return Verdict(allowed=False, rule=rule)
+        return None
+
+    def _proposed(self, request: ApprovalRequest) -> bool:
+        if self._edited is not None:
+            return request.pk in self._edited
+        return self._actor.user_id in proposers(request)
+
     def _has_voted(self, request: ApprovalRequest) -> bool:
         """Whether a vote of the actor stands: other answers, or another action, have not come after it."""
         if self._votes is not None:
-            standing = _standing(request, self._votes.get(request.pk, []))
+            cast = standing_votes(request, self._votes.get(request.pk, []))
         else:
-            standing = _standing(request, list(Vote.objects.filter(request=request).order_by("id")))
-        return any(vote.user_id == self._actor.user_id for vote in standing)
+            cast = standing_votes(request, list(Vote.objects.filter(request=request).order_by("id")))
+        return any(vote.user_id == self._actor.user_id for vote in cast)
 
-    def _among(self, approvers: Approvers) -> Verdict:
-        """Whether the user is one of those to whom the spec narrows the decision."""
-        if approvers.users is None and approvers.groups is None:
-            return Verdict(allowed=True, rule=f"holds {DECIDE}")
-        if self._user is not None and self._user.get_username() in (approvers.users or ()):
-            return Verdict(allowed=True, rule="is one of the users that the spec names")
-        group = next((name for name in self._groups if name in (approvers.groups or ())), None)
-        if group is not None:
-            return Verdict(allowed=True, rule=f"is in the group {group}")
+    def _among(self, request: ApprovalRequest, approvers: Approvers) -> Verdict:
+        """Whether the user is one of those to whom the spec narrows the decision, or stands in for one of them."""
+        if self._user is None:
+            return Verdict(allowed=False, rule="no active user acts")
+        rule = named(self._user, approvers, escalated_to(request))
+        if rule:
+            return Verdict(allowed=True, rule=rule)
+        if approvers.delegate:
+            standing_in = self._standing_in or StandingIn(self._user.pk, [request.pk])
+            for principal, how in standing_in.for_whom(request):
+                if principal.has_perm(DECIDE) and named(principal, approvers, escalated_to(request)):
+                    return Verdict(allowed=True, rule=how, stands_for=principal.pk)
         return Verdict(allowed=False, rule=f"this may be decided by {who(approvers)} only")
 
 
-def may_decide(request: ApprovalRequest, actor: Actor, *, approve: bool | None = None) -> Verdict:
+def named(user: AbstractUser, approvers: Approvers, escalated: tuple[str, ...] = ()) -> str:
+    """The rule by which a user who holds the permission is one of those who decide; empty when none is."""
+    if approvers.users is None and approvers.groups is None:
+        return f"holds {DECIDE}"
+    if user.get_username() in (approvers.users or ()):
+        return "is one of the users that the spec names"
+    groups = _groups_of(user)
+    group = next((name for name in groups if name in (approvers.groups or ())), None)
+    if group is not None:
+        return f"is in the group {group}"
+    group = next((name for name in groups if name in escalated), None)
+    return f"is in the group {group}, to which this was escalated" if group is not None else ""
+
+
+def _groups_of(user: AbstractUser) -> list[str]:
+    """Asked once for each user object, which lives for one page or one decision."""
+    held: list[str] | None = getattr(user, "_kampong_groups", None)
+    if held is None:
+        held = list(user.groups.order_by("name").values_list("name", flat=True))
+        user._kampong_groups = held  # type: ignore[attr-defined]
+    return held
+
+
+def escalated_to(request: ApprovalRequest) -> tuple[str, ...]:
+    """The groups that may decide too by now, because it waits for so long."""
+    escalate = policy_of(request).escalate
+    due = request.escalate_at is not None and request.escalate_at <= now()
+    return escalate.groups if escalate is not None and due else ()
+
+
+def may_decide(
+    request: ApprovalRequest, actor: Actor, *, approve: bool | None = None, break_glass: bool = False
+) -> Verdict:
     """Whether this actor may approve this request now, or reject it; without `approve`, either of them."""
-    return Person(actor).may(request, approve=approve)
+    return Person(actor).may(request, approve=approve, break_glass=break_glass)
 
 
 def who(approvers: Approvers) -> str:
@@ -164,7 +250,12 @@ def starter_of(run: Run) -> int | None:
 # Votes -------------------------------------------------------------------------------------------------------
 
 
-def _standing(request: ApprovalRequest, cast: list[Vote]) -> list[Vote]:
+def proposers(request: ApprovalRequest) -> set[int]:
+    """Those whose edits are part of what waits."""
+    return set(Edit.objects.filter(request=request).values_list("user_id", flat=True))
+
+
+def standing_votes(request: ApprovalRequest, cast: list[Vote]) -> list[Vote]:
     """Those given for exactly what the request shows now, with the answers of the newest of them.
 
     Nobody's approval carries answers that this person did not give; `cast` is in the order of giving.
@@ -174,22 +265,37 @@ def _standing(request: ApprovalRequest, cast: list[Vote]) -> list[Vote]:
 
 
 def votes(request: ApprovalRequest) -> list[Vote]:
-    """The approvals that count now: each voter's membership is asked again."""
+    """The approvals that count now: each voter's membership is asked again, and stand-ins count as one person."""
     approvers = policy_of(request).approvers
     if approvers.quorum == 1:
         return []
-    cast = _standing(request, list(Vote.objects.filter(request=request).order_by("id")))
-    holders = able(approvers, request.run) if cast else set()
-    return [vote for vote in cast if vote.user_id in holders]
+    cast = standing_votes(request, list(Vote.objects.filter(request=request).order_by("id")))
+    counted: dict[int, Vote] = {}
+    for vote in cast:
+        voter = active_user(vote.user_id)
+        if voter is None:
+            continue
+        verdict = _still_counts(request, voter)
+        if verdict.allowed:
+            counted.setdefault(verdict.stands_for or vote.user_id, vote)
+    return list(counted.values())
 
 
-def able(approvers: Approvers, run: Run) -> set[int]:
-    """The ids of all users who could approve now."""
+def _still_counts(request: ApprovalRequest, voter: AbstractUser) -> Verdict:
+    """Whether this voter could approve now, but for having voted."""
+    person = Person(Actor(label=voter.get_username(), surface="system", user_id=voter.pk))
+    return person.counts(request)
+
+
+def able(policy: Policy, run: Run, escalated: tuple[str, ...] = ()) -> set[int]:
+    """The ids of all users who could approve now in their own name."""
+    approvers = policy.approvers
     # The backend's own: a host project's manager need not have `with_perm`.
     users: Any = ModelBackend().with_perm(DECIDE)
     if approvers.users is not None or approvers.groups is not None:
         name = f"{get_user_model().USERNAME_FIELD}__in"
-        users = users.filter(Q(**{name: approvers.users or ()}) | Q(groups__name__in=approvers.groups or ()))
+        groups = [*(approvers.groups or ()), *escalated]
+        users = users.filter(Q(**{name: approvers.users or ()}) | Q(groups__name__in=groups))
     found = set(users.values_list("pk", flat=True))
     return found - {starter_of(run)} if approvers.four_eyes else found
 
@@ -202,7 +308,7 @@ def doubt(policy: Policy, run: Run) -> str:
     approvers = policy.approvers
     if approvers == Approvers():
         return ""
-    there = len(able(approvers, run))
+    there = len(able(policy, run))
     if there >= approvers.quorum:
         return ""
     less = "nobody" if there == 0 else f"only {there}"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
+from django.db.models import F
 
 from approvals import answers, audit, ballots, policy, records
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.notices.outbox import tell
 from approvals.policy import Verdict
 from approvals.queue import decision_of, is_key
 from approvals.records import Record
@@ -52,6 +55,7 @@ class _Asked:
     actor: Actor
     digest: str | None
     answers: Json | None
+    break_glass: bool = False
 
 
 def decide(
@@ -63,17 +67,28 @@ def decide(
     digest: str | None = None,
     answers: Json | None = None,
     edits: Json | None = None,
+    break_glass: bool = False,
     workspace: str = WORKSPACE,
     agent_id: str | None = None,
 ) -> Outcome:
     """Decide a pending request exactly once, however many press at the same time.
+
+    `break_glass` approves in spite of four eyes and alone where several must: it needs its own permission and a reason,
+    is marked in the audit, and everybody is told.
 
     Raises NotAllowed (before any look-up), ApprovalNotFound, SpecChanged (approve only), ActionChanged, Invalid,
     AlreadyResolved (the loser of a race) and Busy. A refusal changes and consumes nothing. `agent_id` narrows the
     scope: a key of another workflow is as good as absent.
     """
     policy.need(policy.may_decide_at_all(actor))
-    asked = _Asked(approved=approved, reason=_checked_reason(reason), actor=actor, digest=digest, answers=answers)
+    asked = _Asked(
+        approved=approved,
+        reason=checked_reason(reason),
+        actor=actor,
+        digest=digest,
+        answers=answers,
+        break_glass=break_glass,
+    )
     for _ in range(TRIES):
         request = find_request(key, workspace, agent_id)
         stored = _read(request)
@@ -119,7 +134,7 @@ def _read(request: ApprovalRequest | None) -> Versioned | None:
     return records.store_of(request.workspace, request.agent_id).versioned(records.store_key(request.key))
 
 
-def _checked_reason(reason: str | None) -> str:
+def checked_reason(reason: str | None) -> str:
     text = (reason or "").strip()
     if len(text) > REASON_LIMIT:
         message = f"at most {REASON_LIMIT} characters"
@@ -133,7 +148,7 @@ def _checked(request: ApprovalRequest, record: Record, asked: _Asked, edits: Jso
 
     What was asked comes back with the defaults of the form.
     """
-    policy.need(policy.may_decide(request, asked.actor, approve=asked.approved))
+    policy.need(_may(request, asked))
     records.check_format(record)
     if asked.approved and present_hash(request) != record["spec_hash"]:
         raise SpecChanged(recorded=record["spec_hash"], present=present_hash(request))
@@ -141,11 +156,15 @@ def _checked(request: ApprovalRequest, record: Record, asked: _Asked, edits: Jso
         raise ActionChanged(shown=asked.digest, present=record["digest"])
     held = policy.policy_of(request)
     answers.check_digest(held, surface=asked.actor.surface, digest=asked.digest)
-    answers.check_reason(held, approved=asked.approved, reason=asked.reason)
+    answers.check_reason(held, approved=asked.approved, reason=asked.reason, break_glass=asked.break_glass)
     if edits is not None:
         message = "this request takes none"
         raise Invalid(f"edits: {message}", [{"path": "edits", "message": message}])
     return replace(asked, answers=answers.checked(held, approved=asked.approved, answers=asked.answers))
+
+
+def _may(request: ApprovalRequest, asked: _Asked) -> Verdict:
+    return policy.may_decide(request, asked.actor, approve=asked.approved, break_glass=asked.break_glass)
 
 
 def present_hash(request: ApprovalRequest) -> str | None:
@@ -164,10 +183,11 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
         if not store.bump(name, stored.version):
             return None
         # Read again inside: who may decide is a question of now.
-        verdict = policy.may_decide(request, asked.actor, approve=asked.approved)
+        verdict = _may(request, asked)
         policy.need(verdict)
-        cast = ballots.cast(request, asked, verdict) if asked.approved else None
+        cast = ballots.cast(request, asked, verdict) if asked.approved and not asked.break_glass else None
         if cast is not None:
+            changed(request)
             return Outcome(run=request.run, decision=cast.decision, votes=cast.votes)
         record = store.claim(name, stored.version + 1)
         if record is ABSENT:
@@ -181,9 +201,13 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
 def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict) -> Outcome:
     """With the claim in hand: close the request, leave the old run, make the successor, write the proof."""
     moment = now()
-    close_request(request, RequestStatus.DECIDED)
+    held = policy.policy_of(request)
+    recall = timedelta(seconds=held.recall) if asked.approved and held.recall and request.mode == "gate" else None
+    close_request(request, RequestStatus.DECIDED, recall_until=moment + recall if recall else None)
     run = Run.objects.get(pk=request.run_id)
-    successor = run if request.mode == "record" else _successor(request, run, record, asked, rfc3339(moment))
+    successor = run if request.mode == "record" else _successor(request, run, record, asked, moment)
+    if recall:
+        Run.objects.filter(pk=successor.pk).update(not_before=moment + recall)
     entry = audit.record(
         "decide",
         outcome="approved" if asked.approved else "rejected",
@@ -200,7 +224,10 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
         spec_hash=record["spec_hash"],
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(proof(request, verdict)),
+        details=jsontext.dumps({"glass_broken": True}) if asked.break_glass else "",
     )
+    if asked.break_glass:
+        tell(request, "glass_broken", by=asked.actor.label, reason=asked.reason)
     told = {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Outcome(run=successor, decision=told)
 
@@ -212,7 +239,7 @@ def proof(request: ApprovalRequest, verdict: Verdict) -> dict[str, Any]:
     return {**evaluated, "votes": cast} if cast else evaluated
 
 
-def _successor(request: ApprovalRequest, run: Run, record: Record, asked: _Asked, at: str) -> Run:
+def _successor(request: ApprovalRequest, run: Run, record: Record, asked: _Asked, moment: datetime) -> Run:
     """The run that goes on: queued where there is something to do, or final already after a rejection."""
     held = policy.policy_of(request)
     goes_on = asked.approved
@@ -224,7 +251,8 @@ def _successor(request: ApprovalRequest, run: Run, record: Record, asked: _Asked
         approved=asked.approved,
         reason=asked.reason or None,
         by=asked.actor.label,
-        at=at,
+        at=rfc3339(moment),
+        valid_until=rfc3339(moment + timedelta(seconds=held.valid_for)) if held.valid_for else None,
         surface=asked.actor.surface,
         answers=asked.answers,
         goes_on=goes_on and not asked.approved,
@@ -236,10 +264,17 @@ def _successor(request: ApprovalRequest, run: Run, record: Record, asked: _Asked
     return end_rejected(run, outputs=outputs, decision=decision, reason=asked.reason or REJECTED)
 
 
-def close_request(request: ApprovalRequest, status: RequestStatus) -> None:
-    """`open -> status` by a filtered update, in the transaction that took the record."""
+def close_request(request: ApprovalRequest, status: RequestStatus, *, recall_until: datetime | None = None) -> None:
+    """`open -> status` by a filtered update, in the transaction that took the record; whoever was told is told."""
     closed = ApprovalRequest.objects.filter(pk=request.pk, status=RequestStatus.OPEN).update(
-        status=status, closed_at=now()
+        status=status, closed_at=now(), recall_until=recall_until, revision=F("revision") + 1
     )
     if closed != 1:
         raise Inconsistent(f"request {request.pk} was not open although its record was there; nothing was changed")
+    tell(request, "closed")
+
+
+def changed(request: ApprovalRequest) -> None:
+    """Count a change of an open request, in the transaction of the act; what was posted is brought up to date."""
+    ApprovalRequest.objects.filter(pk=request.pk).update(revision=F("revision") + 1)
+    tell(request, "changed")

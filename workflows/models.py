@@ -97,6 +97,14 @@ class Run(models.Model):
     )
     surface = models.CharField(max_length=16, default="api")
 
+    purpose = models.CharField(
+        max_length=12,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Empty: the workflow. `on_decision`: only what a recorded request calls on its decision.",
+    )
+    beside = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="companions")
     not_before = models.DateTimeField(null=True, blank=True)
     slot_target = models.CharField(
         max_length=64,

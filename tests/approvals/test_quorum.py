@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.auth.models import Group, User
@@ -42,7 +43,7 @@ def spec(tmp_path: Path, asha: User, bo: User) -> SpecFile:
     return a_sign(tmp_path, TWO)
 
 
-def approve(key: str, user: User, **more: str) -> object:
+def approve(key: str, user: User, **more: Any) -> object:
     return decide(key, approved=True, actor=acting(user), **more)
 
 

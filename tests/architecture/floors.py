@@ -28,6 +28,7 @@ FLOORS: dict[str, float] = {
     "approvals.admin": 4,
     "approvals.live": 4,
     "approvals.management": 4,
+    "approvals.links": 4,
     "approvals.slack": 4,
     "kampong": 5,
 }

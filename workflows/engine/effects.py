@@ -207,6 +207,7 @@ class Decision:
     key: str | None = None
     by: str | None = None
     at: str | None = None
+    valid_until: str | None = None
     surface: str | None = None
     action: Json | None = None
     reopens: int = 0
