@@ -56,12 +56,12 @@ def proof(votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"by": vote["by"], "at": vote["at"]} for vote in votes]
 
 
-def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | None:
+def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict, seen: dict[str, Any]) -> Cast | None:
     """Store this approval as a vote. None when with it enough people approve: then it decides.
 
     Other answers than those given so far void the votes before (as an edit does): nobody's approval goes on with
     answers that are not this person's. Inside the transaction that holds the record's row, so two votes at once
-    cannot miss each other.
+    cannot miss each other. `seen` goes into the audit: whether the voter was shown all of it.
     """
     if policy.policy_of(request).approvers.quorum == 1:
         return None
@@ -99,6 +99,7 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | Non
         spec_hash=request.spec_hash,
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(evaluated),
+        details=jsontext.dumps(seen) if seen else "",
     )
     told = {"outcome": "voted", "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Cast(votes=votes, decision=told)

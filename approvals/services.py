@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from approvals import answers, audit, ballots, policy, records
+from approvals import answers, audit, ballots, looking, policy, records
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import tell
@@ -185,7 +185,8 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
         # Read again inside: who may decide is a question of now.
         verdict = _may(request, asked)
         policy.need(verdict)
-        cast = ballots.cast(request, asked, verdict) if asked.approved and not asked.break_glass else None
+        seen = looking.proof(request, stored.value, asked.actor)
+        cast = ballots.cast(request, asked, verdict, seen) if asked.approved and not asked.break_glass else None
         if cast is not None:
             changed(request)
             return Outcome(run=request.run, decision=cast.decision, votes=cast.votes)
@@ -195,11 +196,12 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
             transaction.set_rollback(True)
             return None
         point("decide.claimed")
-        return _settle(request, record, asked, verdict)
+        return _settle(request, record, asked, verdict, seen)
 
 
-def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict) -> Outcome:
+def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict, seen: dict[str, Any]) -> Outcome:
     """With the claim in hand: close the request, leave the old run, make the successor, write the proof."""
+    details = seen | ({"glass_broken": True} if asked.break_glass else {})
     moment = now()
     held = policy.policy_of(request)
     recall = timedelta(seconds=held.recall) if asked.approved and held.recall and request.mode == "gate" else None
@@ -224,7 +226,7 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
         spec_hash=record["spec_hash"],
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(proof(request, verdict)),
-        details=jsontext.dumps({"glass_broken": True}) if asked.break_glass else "",
+        details=jsontext.dumps(details) if details else "",
     )
     if asked.break_glass:
         tell(request, "glass_broken", by=asked.actor.label, reason=asked.reason)
