@@ -11,7 +11,8 @@ from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
 from approvals import answers, ballots, policy, records, services
-from approvals.admin import forms, words
+from approvals import formfields as forms
+from approvals.admin import words
 from approvals.admin.access import actor_of
 from approvals.admin.refusals import REFUSALS, Problem, problem_of
 from approvals.models import ApprovalRequest, RequestStatus

@@ -2,14 +2,86 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, Literal, TypeAlias
 
-from approvals.models import ApprovalRequest
+from approvals.models import ApprovalRequest, Notice
+from approvals.policy import policy_of
+from statestore.clock import now
+from workflows import registry
+from workflows.engine import jsontext
+from workflows.errors import SpecBroken
+from workflows.models import SpecVersion
+from workflows.spec.policy_model import EmailChannel, SlackChannel
 
 #: `opened`, `reminder`, `escalated`, `handed`, `glass_broken`: somebody is told. `changed`, `closed`: what was posted
 #: before is brought up to date.
 About: TypeAlias = Literal["opened", "reminder", "escalated", "handed", "glass_broken", "changed", "closed"]
+#: They change a message that was posted; a mail cannot be changed.
+UPDATES = ("changed", "closed")
+
+Channel: TypeAlias = SlackChannel | EmailChannel
 
 
-def tell(request: ApprovalRequest, about: About, **facts: object) -> None:
-    """Write one notice for each place that is to be told, inside the caller's transaction."""
+def tell(request: ApprovalRequest, about: About, *, users: Iterable[int] = (), **facts: Any) -> None:
+    """Write one notice for each place that is to be told, inside the caller's transaction.
+
+    The places are the channels of the request; `users` are told by mail besides, each by themselves. Where there is
+    none, nothing is asked of the database. `facts` are kept as JSON: texts for people, no secrets, no keys.
+    """
+    places = [place for channel in channels_of(request) for place in _places(channel, about)]
+    places += [("email", {"user": user}) for user in users]
+    if not places:
+        return
+    moment = now()
+    written = jsontext.dumps(facts)
+    revision = request.revision if about == "opened" else _revision(request)
+    Notice.objects.bulk_create(
+        _notice(request, about, kind, address, revision=revision, facts=written, moment=moment)
+        for kind, address in dict.fromkeys((kind, jsontext.canonical(address)) for kind, address in places)
+    )
+
+
+def channels_of(request: ApprovalRequest) -> tuple[Channel, ...]:
+    """Where this request is announced: its policy's `notify`, or else the notifier of the spec it was opened under.
+
+    None where the stored spec is no good: whoever decides must not be kept from it by that.
+    """
+    named = policy_of(request).notify
+    if named is not None:
+        return named
+    try:
+        spec = registry.pinned(request.workspace, request.spec_hash)
+    except (SpecBroken, SpecVersion.DoesNotExist):
+        return ()
+    notifier = spec.agent.approval_notifier
+    return () if notifier is None else (SlackChannel(token=notifier.token, channel=notifier.channel),)
+
+
+def _places(channel: Channel, about: About) -> Iterator[tuple[str, dict[str, Any]]]:
+    if isinstance(channel, SlackChannel):
+        yield "slack", {"token": channel.token, "channel": channel.channel}
+    elif about not in UPDATES:
+        yield from (("email", {"to": address}) for address in channel.to)
+
+
+def _revision(request: ApprovalRequest) -> int:
+    """As it is in the database: the act that is told has just counted it up there."""
+    return ApprovalRequest.objects.values_list("revision", flat=True).get(pk=request.pk)
+
+
+def _notice(
+    request: ApprovalRequest, about: About, kind: str, address: str, *, revision: int, facts: str, moment: datetime
+) -> Notice:
+    return Notice(
+        workspace=request.workspace,
+        request=request,
+        channel=kind,
+        address=address,
+        about=about,
+        facts=facts,
+        revision=revision,
+        due_at=moment,
+        created_at=moment,
+    )

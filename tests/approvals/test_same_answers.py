@@ -11,8 +11,8 @@ import yaml
 from django.contrib.auth.models import User
 from django.http import QueryDict
 
+from approvals import formfields as forms
 from approvals import policy
-from approvals.admin import forms
 from approvals.models import ApprovalRequest, AuditEntry, Vote
 from approvals.queue import detail
 from approvals.services import Outcome, decide

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -10,12 +9,9 @@ from statestore.clock import now
 from workflows.engine import jsontext
 from workflows.engine.values import Json
 from workflows.models import Status
+from workflows.visible import clipped, duration, visible
 
-_UNITS = ((86400, "day"), (3600, "hour"), (60, "minute"))
-#: What changes how the rest of a line reads, or cannot be seen at all: it is shown by its code.
-_UNSEEN = re.compile(
-    "[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
-)
+__all__ = ["Badge", "Data", "ago", "badge", "clipped", "data", "duration", "visible"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,33 +41,9 @@ def badge(status: str) -> Badge:
     return _BADGES[Status(status)]
 
 
-def duration(span: timedelta) -> str:
-    """`6 days 23 hours`: the two largest units; under a minute is said so."""
-    seconds = int(span.total_seconds())
-    parts: list[str] = []
-    for size, name in _UNITS:
-        count, seconds = divmod(seconds, size)
-        if count:
-            parts.append(f"{count} {name}" + ("s" if count > 1 else ""))
-        elif parts:
-            break
-    return " ".join(parts[:2]) or "less than a minute"
-
-
 def ago(moment: datetime) -> str:
     """`3 hours 5 minutes ago`."""
     return f"{duration(max(now() - moment, timedelta()))} ago"
-
-
-def visible(text: str) -> str:
-    """The text with every character that cannot be seen, or that turns the line around, written as its code."""
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def clipped(text: str, limit: int) -> str:
-    """One line of at most so many characters."""
-    line = " ".join(visible(text).split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from django.contrib.auth.models import User
 from django.http import QueryDict
 from django.test import Client
 
-from approvals.admin import forms
+from approvals import formfields as forms
 from approvals.models import ApprovalRequest, AuditEntry, RequestStatus
 from approvals.services import decide
 from tests.conftest import People, allow

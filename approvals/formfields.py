@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from workflows import formwords
-from workflows.admin.words import visible
 from workflows.engine import jsontext
 from workflows.engine.values import NOTHING, Json, MaybeJson
+from workflows.visible import visible
 
 ROOT = "answers"
 Node = dict[str, Any]
