@@ -10,9 +10,9 @@ from typing import Any
 from django.db.models import Q
 
 from approvals import audit, records
+from approvals.eligible import doubt
 from approvals.models import ApprovalRequest, Audience, AuditEntry, RequestStatus
 from approvals.notices.outbox import tell
-from approvals.policy import doubt
 from approvals.services import close_request
 from statestore.clock import now
 from statestore.conf import value as setting

@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AbstractUser
-from django.db.models import Q
 
 from approvals.models import ApprovalRequest, Edit, Vote
 from approvals.standins import StandingIn
@@ -19,6 +18,7 @@ from workflows.actors import Actor
 from workflows.errors import NotAllowed
 from workflows.models import Run
 from workflows.spec.policy_model import Approvers, Policy
+from workflows.visible import duration
 
 DECIDE = "approvals.decide"
 BREAK_GLASS = "approvals.break_glass"
@@ -62,11 +62,41 @@ def active_user(user_id: int | None) -> AbstractUser | None:
 
 def may_decide_at_all(actor: Actor) -> Verdict:
     """The permission that is always needed; asked before any look-up, so that it tells nothing about keys."""
-    if actor.surface in ("rule", "system"):
-        return Verdict(allowed=True, rule="decided by a rule")
-    if has_permission(actor, DECIDE):
+    return _holds(active_user(actor.user_id))
+
+
+def _holds(user: AbstractUser | None) -> Verdict:
+    if user is not None and user.has_perm(DECIDE):
         return Verdict(allowed=True, rule=f"holds {DECIDE}")
     return Verdict(allowed=False, rule=f"the permission {DECIDE} is needed; ask an administrator for it")
+
+
+class Seen:
+    """What was done with some requests so far, and in whose place one user may act; each is asked once, when needed."""
+
+    def __init__(self, user_id: int, requests: Iterable[int]) -> None:
+        self._user_id = user_id
+        self.requests = frozenset(requests)
+
+    @functools.cached_property
+    def votes(self) -> dict[int, list[Vote]]:
+        """By request, in the order of giving."""
+        found: dict[int, list[Vote]] = {}
+        for vote in Vote.objects.filter(request__in=self.requests).order_by("id"):
+            found.setdefault(vote.request_id, []).append(vote)
+        return found
+
+    @functools.cached_property
+    def proposers(self) -> dict[int, set[int]]:
+        """By request, those whose edits are part of what waits."""
+        found: dict[int, set[int]] = {}
+        for request, user in Edit.objects.filter(request__in=self.requests).values_list("request", "user_id"):
+            found.setdefault(request, set()).add(user)
+        return found
+
+    @functools.cached_property
+    def standing_in(self) -> StandingIn:
+        return StandingIn(self._user_id, self.requests)
 
 
 class Person:
@@ -76,110 +106,97 @@ class Person:
     """
 
     def __init__(self, actor: Actor) -> None:
-        self._actor = actor
-        self._votes: dict[int, list[Vote]] | None = None
-        self._edited: set[int] | None = None
-        self._standing_in: StandingIn | None = None
+        self._user_id = actor.user_id or 0
+        self._seen = Seen(self._user_id, ())
 
     @functools.cached_property
     def at_all(self) -> Verdict:
-        return may_decide_at_all(self._actor)
-
-    @functools.cached_property
-    def may_break_glass(self) -> bool:
-        return self._user is not None and self._user.has_perm(BREAK_GLASS)
+        return _holds(self._user)
 
     @functools.cached_property
     def _user(self) -> AbstractUser | None:
-        return active_user(self._actor.user_id)
+        return active_user(self._user_id)
 
     def look_at(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Read at once what the actor did with these, and which of them were handed to the actor."""
-        asked = [request.pk for request in requests]
-        user_id = self._actor.user_id or 0
-        voted_on = Vote.objects.filter(request__in=asked, user_id=user_id).values("request")
-        self._votes = {}
-        for vote in Vote.objects.filter(request__in=voted_on).order_by("id"):
-            self._votes.setdefault(vote.request_id, []).append(vote)
-        edited = Edit.objects.filter(request__in=asked, user_id=user_id)
-        self._edited = set(edited.values_list("request", flat=True))
-        self._standing_in = StandingIn(user_id, asked)
+        """Ask about these together: as many queries for a page as for one."""
+        self._seen = Seen(self._user_id, (request.pk for request in requests))
 
     def may(self, request: ApprovalRequest, *, approve: bool | None = None, break_glass: bool = False) -> Verdict:
         """Whether the actor may approve this request now, or reject it; without `approve`, either of them.
 
-        `break_glass` lifts four eyes and the number of people, for those who hold the permission, and nothing else.
+        `break_glass` asks for an approval without four eyes and the number of people: for those who hold the
+        permission, where one of the two stands in the way, and nothing else is lifted.
         """
-        if not self.at_all.allowed or self._actor.surface in ("rule", "system"):
-            return self.at_all
-        approvers = policy_of(request).approvers
-        among = self._among(request, approvers)
+        roles = self._roles(request)
+        if not roles[0].allowed:
+            return roles[0]
         if break_glass:
-            return self._with_broken_glass(among)
-        if not among.allowed or not approve:
-            return among
-        if approvers.four_eyes:
-            barred = self._four_eyes(request, among)
-            if barred is not None:
-                return barred
-        if approvers.quorum > 1 and self._has_voted(request):
-            return Verdict(allowed=False, rule="you approved this already; it needs other people as well")
-        return among
+            return self._with_broken_glass(request, roles)
+        if not approve:
+            return roles[0]
+        return self._others_too(request, self.approving(request))
 
-    def counts(self, request: ApprovalRequest) -> Verdict:
-        """Whether a vote of the actor counts now: what `may` says of an approval, but for having voted."""
-        if self._user is None or not self._user.has_perm(DECIDE):
-            return Verdict(allowed=False, rule=f"the permission {DECIDE} is needed")
-        approvers = policy_of(request).approvers
-        among = self._among(request, approvers)
-        barred = self._four_eyes(request, among) if among.allowed and approvers.four_eyes else None
-        return barred or among
+    def approving(self, request: ApprovalRequest) -> list[Verdict]:
+        """The roles in which the actor's approval counts now, having voted aside; one refusal where there is none."""
+        roles = self._roles(request)
+        if not roles[0].allowed or not policy_of(request).approvers.four_eyes:
+            return roles
+        barred = same_eyes(request, self._about(request).proposers.get(request.pk, set()))
+        if self._user_id in barred:
+            return [_refused(f"four eyes: whoever {barred[self._user_id]} may not approve it, only reject it")]
+        left = [role for role in roles if role.stands_for not in barred]
+        return left or [_refused(f"four eyes: you stand in for whoever {barred[roles[0].stands_for or 0]}")]
 
-    def _with_broken_glass(self, among: Verdict) -> Verdict:
-        if not among.allowed:
-            return among
-        if not self.may_break_glass:
-            return Verdict(allowed=False, rule=f"breaking the glass needs the permission {BREAK_GLASS}")
-        return replace(among, rule=f"{among.rule}; the glass was broken: four eyes and the number of people are lifted")
+    def _roles(self, request: ApprovalRequest) -> list[Verdict]:
+        """In whose place the user may act: their own, where they are among those who decide, else that of others.
 
-    def _four_eyes(self, request: ApprovalRequest, among: Verdict) -> Verdict | None:
-        """Why this is the same pair of eyes; None where it is another."""
-        me, starter = self._actor.user_id, starter_of(request.run)
-        if me == starter:
-            return Verdict(allowed=False, rule="four eyes: whoever started the run may not approve it, only reject it")
-        if self._proposed(request):
-            return Verdict(allowed=False, rule="four eyes: whoever proposed the edit may not approve it")
-        if among.stands_for is not None and among.stands_for in {starter, *proposers(request)}:
-            rule = "four eyes: whoever handed this to you started the run or proposed the edit"
-            return Verdict(allowed=False, rule=rule)
-        return None
+        One refusal where there is none.
+        """
+        user = self._user
+        if user is None or not self.at_all.allowed:
+            return [self.at_all]
+        approvers, escalated = policy_of(request).approvers, escalated_to(request)
+        if rule := named(user, approvers, escalated):
+            return [Verdict(allowed=True, rule=rule)]
+        standing_in = self._about(request).standing_in.for_whom(request) if approvers.delegate else ()
+        roles = [
+            Verdict(allowed=True, rule=how, stands_for=other.pk)
+            for other, how in standing_in
+            if other.has_perm(DECIDE) and named(other, approvers, escalated)
+        ]
+        return roles or [_refused(f"this may be decided by {who(approvers, escalated)} only")]
 
-    def _proposed(self, request: ApprovalRequest) -> bool:
-        if self._edited is not None:
-            return request.pk in self._edited
-        return self._actor.user_id in proposers(request)
+    def _others_too(self, request: ApprovalRequest, roles: list[Verdict]) -> Verdict:
+        """The role in which an approval brings the request forward: nobody, and nobody's stand-in, counts twice."""
+        if not roles[0].allowed or policy_of(request).approvers.quorum == 1:
+            return roles[0]
+        given = standing_votes(request, self._about(request).votes.get(request.pk, []))
+        if any(vote.user_id == self._user_id for vote in given):
+            return _refused("you approved this already; it needs other people as well")
+        persons = {role.stands_for or self._user_id for role in roles}
+        if persons.isdisjoint({vote.user_id for vote in given} | {vote.for_user_id for vote in given}):
+            return roles[0]
+        counted = counted_votes(request, given)
+        free = (role for role in roles if (role.stands_for or self._user_id) not in counted)
+        taken = "whoever you stand in for, or stands in for you, approved this already; both count as one person"
+        return next(free, _refused(taken))
 
-    def _has_voted(self, request: ApprovalRequest) -> bool:
-        """Whether a vote of the actor stands: other answers, or another action, have not come after it."""
-        if self._votes is not None:
-            cast = standing_votes(request, self._votes.get(request.pk, []))
-        else:
-            cast = standing_votes(request, list(Vote.objects.filter(request=request).order_by("id")))
-        return any(vote.user_id == self._actor.user_id for vote in cast)
+    def _with_broken_glass(self, request: ApprovalRequest, roles: list[Verdict]) -> Verdict:
+        if self._user is None or not self._user.has_perm(BREAK_GLASS):
+            return _refused(f"breaking the glass needs the permission {BREAK_GLASS}")
+        if self.approving(request)[0].allowed and policy_of(request).approvers.quorum == 1:
+            return _refused("there is no glass here to break: neither four eyes nor a number of people holds you back")
+        rule = f"{roles[0].rule}; the glass was broken: four eyes and the number of people are lifted"
+        return replace(roles[0], rule=rule)
 
-    def _among(self, request: ApprovalRequest, approvers: Approvers) -> Verdict:
-        """Whether the user is one of those to whom the spec narrows the decision, or stands in for one of them."""
-        if self._user is None:
-            return Verdict(allowed=False, rule="no active user acts")
-        rule = named(self._user, approvers, escalated_to(request))
-        if rule:
-            return Verdict(allowed=True, rule=rule)
-        if approvers.delegate:
-            standing_in = self._standing_in or StandingIn(self._user.pk, [request.pk])
-            for principal, how in standing_in.for_whom(request):
-                if principal.has_perm(DECIDE) and named(principal, approvers, escalated_to(request)):
-                    return Verdict(allowed=True, rule=how, stands_for=principal.pk)
-        return Verdict(allowed=False, rule=f"this may be decided by {who(approvers)} only")
+    def _about(self, request: ApprovalRequest) -> Seen:
+        if request.pk not in self._seen.requests:
+            self._seen = Seen(self._user_id, [request.pk])
+        return self._seen
+
+
+def _refused(rule: str) -> Verdict:
+    return Verdict(allowed=False, rule=rule)
 
 
 def named(user: AbstractUser, approvers: Approvers, escalated: tuple[str, ...] = ()) -> str:
@@ -219,24 +236,32 @@ def may_decide(
     return Person(actor).may(request, approve=approve, break_glass=break_glass)
 
 
-def who(approvers: Approvers) -> str:
+def who(approvers: Approvers, escalated: tuple[str, ...] = ()) -> str:
     """Those who may decide, in words."""
     parts = []
-    if approvers.groups:
-        of = "members of" if len(approvers.groups) == 1 else "members of one of"
-        parts.append(f"{of} {', '.join(approvers.groups)}")
+    if approvers.users is None and approvers.groups is None:
+        return f"whoever holds {DECIDE}"
+    if groups := [*(approvers.groups or ()), *escalated]:
+        of = "members of" if len(groups) == 1 else "members of one of"
+        parts.append(f"{of} {', '.join(groups)}")
     if approvers.users:
         parts.append(", ".join(approvers.users))
-    return " or ".join(parts) or f"whoever holds {DECIDE}"
+    return " or ".join(parts)
 
 
 def in_words(policy: Policy) -> str:
     """Who decides, how many of them, and what else is asked, as a sentence for people."""
-    approvers = policy.approvers
+    approvers, escalate = policy.approvers, policy.escalate
     many = f"{approvers.quorum} people must approve" if approvers.quorum > 1 else "one person decides"
     words = [f"{many}: {who(approvers)}"]
+    if escalate is not None:
+        groups = ", ".join(escalate.groups)
+        may = "are told" if approvers.users is None and approvers.groups is None else "may decide as well"
+        words.append(f"after {duration(timedelta(seconds=escalate.after))} members of {groups} {may}")
     if approvers.four_eyes:
         words.append("not whoever started the run")
+    if approvers.delegate:
+        words.append("who may decide can hand it to somebody else")
     if policy.require_reason != "never":
         words.append("a reason is needed" + (" to reject" if policy.require_reason == "reject" else ""))
     return "; ".join(words)
@@ -247,12 +272,16 @@ def starter_of(run: Run) -> int | None:
     return run.started_by_user_id
 
 
+def same_eyes(request: ApprovalRequest, proposers: Iterable[int] | None = None) -> dict[int, str]:
+    """Whom four eyes keep from approving, each with what they did in words."""
+    if proposers is None:
+        proposers = Edit.objects.filter(request=request).values_list("user_id", flat=True)
+    barred = dict.fromkeys(proposers, "proposed the edit")
+    starter = starter_of(request.run)
+    return barred if starter is None else barred | {starter: "started the run"}
+
+
 # Votes -------------------------------------------------------------------------------------------------------
-
-
-def proposers(request: ApprovalRequest) -> set[int]:
-    """Those whose edits are part of what waits."""
-    return set(Edit.objects.filter(request=request).values_list("user_id", flat=True))
 
 
 def standing_votes(request: ApprovalRequest, cast: list[Vote]) -> list[Vote]:
@@ -265,55 +294,30 @@ def standing_votes(request: ApprovalRequest, cast: list[Vote]) -> list[Vote]:
 
 
 def votes(request: ApprovalRequest) -> list[Vote]:
-    """The approvals that count now: each voter's membership is asked again, and stand-ins count as one person."""
-    approvers = policy_of(request).approvers
-    if approvers.quorum == 1:
+    """The approvals that count now, in the order of giving."""
+    if policy_of(request).approvers.quorum == 1:
         return []
     cast = standing_votes(request, list(Vote.objects.filter(request=request).order_by("id")))
-    counted: dict[int, Vote] = {}
-    for vote in cast:
-        voter = active_user(vote.user_id)
-        if voter is None:
-            continue
-        verdict = _still_counts(request, voter)
-        if verdict.allowed:
-            counted.setdefault(verdict.stands_for or vote.user_id, vote)
-    return list(counted.values())
+    return sorted(counted_votes(request, cast).values(), key=lambda vote: vote.pk)
 
 
-def _still_counts(request: ApprovalRequest, voter: AbstractUser) -> Verdict:
-    """Whether this voter could approve now, but for having voted."""
-    person = Person(Actor(label=voter.get_username(), surface="system", user_id=voter.pk))
-    return person.counts(request)
+def counted_votes(request: ApprovalRequest, cast: list[Vote]) -> dict[int, Vote]:
+    """By the person for whom each counts: every voter's membership is asked again, and nobody counts twice.
 
-
-def able(policy: Policy, run: Run, escalated: tuple[str, ...] = ()) -> set[int]:
-    """The ids of all users who could approve now in their own name."""
-    approvers = policy.approvers
-    # The backend's own: a host project's manager need not have `with_perm`.
-    users: Any = ModelBackend().with_perm(DECIDE)
-    if approvers.users is not None or approvers.groups is not None:
-        name = f"{get_user_model().USERNAME_FIELD}__in"
-        groups = [*(approvers.groups or ()), *escalated]
-        users = users.filter(Q(**{name: approvers.users or ()}) | Q(groups__name__in=groups))
-    found = set(users.values_list("pk", flat=True))
-    return found - {starter_of(run)} if approvers.four_eyes else found
-
-
-def doubt(policy: Policy, run: Run) -> str:
-    """Why nobody can satisfy this policy today; empty when it can be satisfied.
-
-    Not asked where the policy says nothing of who decides: that costs each pause its look at all users.
+    Whoever votes in their own name comes first; a stand-in then counts for the first of theirs who is not there yet.
     """
-    approvers = policy.approvers
-    if approvers == Approvers():
-        return ""
-    there = len(able(policy, run))
-    if there >= approvers.quorum:
-        return ""
-    less = "nobody" if there == 0 else f"only {there}"
-    without = " who did not start the run" if approvers.four_eyes else ""
-    return f"{less} of {who(approvers)}{without} may approve today, and {approvers.quorum} must"
+    given = [
+        (vote, Person(Actor(label=vote.label, surface="system", user_id=vote.user_id)).approving(request))
+        for vote in cast
+    ]
+    allowed = [(vote, roles) for vote, roles in given if roles[0].allowed]
+    counted: dict[int, Vote] = {}
+    for vote, roles in sorted(allowed, key=lambda one: one[1][0].stands_for is not None):
+        persons = [role.stands_for or vote.user_id for role in roles]
+        person = next((one for one in persons if one not in counted), None)
+        if person is not None:
+            counted[person] = vote
+    return counted
 
 
 def may_view(actor: Actor) -> bool:

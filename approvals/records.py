@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.models import ApprovalRequest
+from statestore.entries import Versioned
 from statestore.models import StateRecord
 from statestore.store import StateStore
 from workflows import codec
@@ -25,6 +26,11 @@ def store_of(workspace: str, agent_id: str) -> StateStore:
 
 def store_key(key: object) -> str:
     return f"{KIND}{key}"
+
+
+def read(request: ApprovalRequest) -> Versioned | None:
+    """The record of a request with its version, while it can be decided."""
+    return store_of(request.workspace, request.agent_id).versioned(store_key(request.key))
 
 
 def peek(request: ApprovalRequest) -> Record | None:

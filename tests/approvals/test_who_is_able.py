@@ -11,7 +11,7 @@ from django.contrib.auth.models import BaseUserManager, User
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from approvals import policy
+from approvals import eligible
 from approvals.models import ApprovalRequest, AuditEntry
 from approvals.services import decide
 from tests.approvals.policies import a_sign, member, text_of, written
@@ -41,7 +41,7 @@ def test_a_policy_that_says_nothing_of_who_decides_asks_for_nobody(tmp_path: Pat
     run, key = to_pause(write_spec(tmp_path, ASKING))
     for plain in (Policy(), Policy(require_reason="always", expires_in=60)):
         with CaptureQueriesContext(connection) as caught:
-            assert policy.doubt(plain, run) == ""
+            assert eligible.doubt(plain, run) == ""
         assert len(caught) == 0
     assert ApprovalRequest.objects.get(key=key).doubt == ""
 

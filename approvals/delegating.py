@@ -1,0 +1,134 @@
+"""Handing one request to another user (spec 1.2, `approvers.delegate`): one step only, and never round four eyes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractUser
+from django.db import transaction
+
+from approvals import audit, eligible, policy, records
+from approvals.actors import actor_for_user
+from approvals.errors import AlreadyResolved, ApprovalNotFound
+from approvals.models import ApprovalRequest, Delegation
+from approvals.notices.outbox import tell
+from approvals.policy import Verdict
+from approvals.queue import decision_of
+from approvals.services import TRIES, changed, checked_reason, find_request, proof
+from statestore.clock import now
+from workflows.actors import Actor
+from workflows.engine import jsontext
+from workflows.errors import Busy, Invalid
+from workflows.models import WORKSPACE
+from workflows.runs import check_text
+
+#: More names than that are no choice for a person; `delegate` takes any user that fits.
+MOST_CANDIDATES = 200
+
+
+def delegate(
+    key: str, *, to: str, actor: Actor, reason: str | None = None, workspace: str = WORKSPACE
+) -> ApprovalRequest:
+    """Hand a pending request to the user with the name `to`, who may decide it from now on in the actor's place.
+
+    Whoever hands it on can still decide; both count as one person. It holds for as long as the giver may decide.
+
+    Raises NotAllowed (without the permission before any look-up; where the policy forbids it, or the actor could not
+    approve in their own name), ApprovalNotFound, Invalid (`to` cannot take it), AlreadyResolved and Busy. A refusal
+    changes nothing.
+    """
+    policy.need(policy.may_decide_at_all(actor))
+    why = checked_reason(reason)
+    check_text(to, "to")
+    for _ in range(TRIES):
+        request = find_request(key, workspace)
+        stored = None if request is None else records.read(request)
+        if request is None or stored is None:
+            raise ApprovalNotFound(key, decision_of(key, workspace))
+        records.check_format(stored.value)
+        _checked(request, actor, to)
+        with transaction.atomic():
+            if records.store_of(workspace, request.agent_id).bump(records.store_key(request.key), stored.version):
+                # Read again inside: who may decide is a question of now.
+                verdict, receiver = _checked(request, actor, to)
+                _hand(request, actor, receiver, verdict, why)
+                return request
+        if records.read(request) is None:
+            raise AlreadyResolved(decision_of(key, workspace))
+    raise Busy("too many people act on this request at once; try again in a moment")
+
+
+def may_hand_on(request: ApprovalRequest, actor: Actor) -> Verdict:
+    """Whether the actor may hand this request to somebody: who could approve it now, in their own name."""
+    approvers = policy.policy_of(request).approvers
+    if not approvers.delegate:
+        return Verdict(allowed=False, rule="this request cannot be handed on: its policy does not allow it")
+    verdict = policy.may_decide(request, actor, approve=True)
+    if verdict.stands_for is not None:
+        return Verdict(allowed=False, rule="what was handed to you, or is yours for somebody away, goes no further")
+    return verdict
+
+
+def candidates(request: ApprovalRequest, actor: Actor) -> list[AbstractUser]:
+    """To whom the actor could hand this request now, by name, the first 200; nobody where the actor may not."""
+    if not may_hand_on(request, actor).allowed:
+        return []
+    held = policy.policy_of(request)
+    own = eligible.able(held, escalated=policy.escalated_to(request))
+    barred = policy.same_eyes(request).keys() if held.approvers.four_eyes else ()
+    taken = {*own, *eligible.standing_in_for(request, own), *barred}
+    return list(eligible.holders().exclude(pk__in=taken).order_by(get_user_model().USERNAME_FIELD)[:MOST_CANDIDATES])
+
+
+def _checked(request: ApprovalRequest, actor: Actor, to: str) -> tuple[Verdict, AbstractUser]:
+    """The rule by which the actor may hand it on, and the user who may take it."""
+    verdict = may_hand_on(request, actor)
+    policy.need(verdict)
+    users: Any = get_user_model().objects
+    receiver = users.filter(**{get_user_model().USERNAME_FIELD: to}, is_active=True).first()
+    if receiver is None:
+        raise _unfit("there is no active user of this name")
+    if receiver.pk == actor.user_id:
+        raise _unfit("it is in your hands already")
+    if not receiver.has_perm(policy.DECIDE):
+        raise _unfit(f"this user does not hold {policy.DECIDE}; ask an administrator for it, or name somebody else")
+    barred = policy.same_eyes(request) if policy.policy_of(request).approvers.four_eyes else {}
+    if receiver.pk in barred:
+        raise _unfit(f"under four eyes not to whoever {barred[receiver.pk]}")
+    if policy.may_decide(request, actor_for_user(receiver, actor.surface)).allowed:
+        raise _unfit("this user may decide it already")
+    return verdict, receiver
+
+
+def _hand(request: ApprovalRequest, actor: Actor, receiver: AbstractUser, verdict: Verdict, reason: str) -> None:
+    assert actor.user_id is not None, "only a user is among those who decide"
+    name = receiver.get_username()
+    Delegation.objects.create(
+        request=request,
+        from_user_id=actor.user_id,
+        from_label=actor.label,
+        to_user_id=receiver.pk,
+        to_label=name,
+        at=now(),
+    )
+    audit.record(
+        "delegate",
+        workspace=request.workspace,
+        actor=actor,
+        key=str(request.key),
+        run=str(request.run.uuid),
+        agent_id=request.agent_id,
+        step=request.step,
+        reason=reason,
+        digest=request.digest,
+        spec_hash=request.spec_hash,
+        policy=jsontext.dumps(proof(request, verdict)),
+        details=jsontext.dumps({"from": actor.label, "to": name, "to_user_id": receiver.pk}),
+    )
+    changed(request)
+    tell(request, "handed", users=[receiver.pk], by=actor.label, reason=reason)
+
+
+def _unfit(message: str) -> Invalid:
+    return Invalid(f"to: {message}", [{"path": "to", "message": message}])
