@@ -71,4 +71,5 @@ def situation_of(run: Run) -> Situation:
         decision=load_decision(run.decision),
         replay=run.resumed_from_id is not None and run.last_event == 0,
         root=str(run.uuid if run.root is None else run.root.uuid),
+        rebinds=run.rebinds,
     )

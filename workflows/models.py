@@ -105,6 +105,11 @@ class Run(models.Model):
         help_text="Empty: the workflow. `on_decision`: only what a recorded request calls on its decision.",
     )
     beside = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="companions")
+    rebinds = models.PositiveSmallIntegerField(
+        default=0,
+        db_default=0,
+        help_text="How often its chain was bound to a changed spec by then: positions mean other steps since.",
+    )
     not_before = models.DateTimeField(null=True, blank=True)
     slot_target = models.CharField(
         max_length=64,

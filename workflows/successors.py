@@ -68,6 +68,7 @@ def _create(run: Run, status: Status, *, outputs: Outputs, decision: Decision | 
         step_index=run.step_index,
         step=run.step,
         phase=run.phase,
+        rebinds=run.rebinds,
         decision=codec.dump_decision(decision),
         root_id=run.root_id_or_own,
         resumed_from=run,

@@ -42,12 +42,15 @@ def pass_gate(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[D
 def opened(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Pause]:
     """The pause with what its rules say. A gate that is opened again because something changed asks a person.
 
-    What was called on the decision that no longer fits does not stand for what is called on the next one.
+    What was called on the decision that no longer fits does not stand for what is called on the next one. Nor does one
+    that was opened before ask its rules again.
     """
     auto = pause.policy.auto
     if pause.differs_from is not None:
         walk.outputs.pop(f"{place.step}.on_decision", None)
         return replace(pause, outputs=dict(walk.outputs))
+    if walk.situation.opened and place.index == walk.situation.position.step_index:
+        return pause
     verdict = yield from opening.by_rule(walk, place, pause)
     if verdict is None and auto.check is not None:
         try:

@@ -41,6 +41,11 @@ def edited_outputs(outputs: Outputs, edits: Mapping[str, Json]) -> Outputs:
     return changed
 
 
+def of_outputs(edits: Mapping[str, Json]) -> dict[str, Json]:
+    """Those of earlier outputs; the others are of the action itself."""
+    return {path: value for path, value in edits.items() if paths.segments(path)[0] != _OF_THE_ACTION}
+
+
 def edited_request(
     request: RenderedRequest | RenderedMessage, edits: Mapping[str, Json]
 ) -> RenderedRequest | RenderedMessage:
@@ -81,11 +86,11 @@ def _edited_message(message: RenderedMessage, segments: list[str], new: Json, pa
 def _edited_call(request: RenderedRequest, segments: list[str], new: Json, path: str) -> RenderedRequest:
     match segments:
         case ["url"]:
-            return replace(request, url=_text(new, path))
+            return replace(request, url=_text(request.url, new, path))
         case ["headers", name] if name in request.headers:
-            return replace(request, headers={**request.headers, name: _text(new, path)})
+            return replace(request, headers={**request.headers, name: _text(request.headers[name], new, path)})
         case ["query", name] if name in request.query:
-            return replace(request, query={**request.query, name: _text(new, path)})
+            return replace(request, query={**request.query, name: _text(request.query[name], new, path)})
         case ["body", kind, *rest] if request.body is not None and kind == request.body.kind:
             content = _edited_rendered(request.body.content, rest, new, path)
             return replace(request, body=replace(request.body, content=content))
@@ -99,7 +104,7 @@ def _edited_rendered(node: Rendered, segments: list[str], new: Json, path: str) 
     if isinstance(node, Text):
         if segments:
             raise EditRefused(path, "there is nothing at this place")
-        return _text(new, path)
+        return _text(node, new, path)
     if not segments and isinstance(node, Mapping | list):
         raise EditRefused(path, "name a value inside it: not every part of it is text or a number")
     if segments and isinstance(node, Mapping) and segments[0] in node:
@@ -117,7 +122,15 @@ def _is_position(key: str) -> bool:
     return key.isascii() and key.isdigit()
 
 
-def _text(new: Json, path: str) -> Text:
+def _text(text: Text, new: Json, path: str) -> Text:
+    """Data in place of the text. Whoever leaves a reference standing in it means it as one, and it would be none."""
     if not isinstance(new, str):
         raise EditRefused(path, f"it is a string and must stay one, not become {kind_of(new)}")
+    kept = [name for name in text.refs if f"${{{name}}}" in new]
+    if kept:
+        raise EditRefused(
+            path,
+            f"${{{kept[0]}}} in it is filled in from the environment, and nothing of a changed text is; write what is"
+            " meant in its place, or leave this text as it is",
+        )
     return Text.of((new,))

@@ -252,6 +252,8 @@ class Pause:
     what_differs: str = ""
     policy: Policy = field(default_factory=Policy)
     verdict: RuleVerdict | None = None
+    #: Keyed marks of the present values that the url refers to; they are part of the digest.
+    url_marks: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

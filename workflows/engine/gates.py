@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from workflows.engine import jsontext
+from workflows.engine import editing, jsontext
 from workflows.engine.digest import action_digest
 from workflows.engine.effects import AskPerson, Decision, Pause, PauseKind, Recorded
 from workflows.engine.values import Json
@@ -19,16 +20,16 @@ REJECTED = "The approval was rejected."
 
 def plain_pause(walk: Walk, place: Place, *, kind: PauseKind, reason: str, policy: Policy) -> Pause:
     """A gate that shows nothing but its message: an approval step, or a branch that asks."""
-    digest = action_digest(kind=kind, step=place.step, message=reason, action=None)
+    digest = _digest(walk, place, kind=kind, message=reason, action=None)
     return _pause(walk, place, kind=kind, reason=reason, digest=digest, policy=policy)
 
 
 def tool_pause(walk: Walk, place: Place, *, tool: Tool, action: Json, marked: Json, url_marks: dict[str, str]) -> Pause:
     """The gate of a tool's call. `action` is what is shown, `marked` the same for the digest."""
     reason = f'Tool "{tool.name}" needs approval before it runs.'
-    digest = action_digest(kind="tool", step=place.step, message=reason, action=marked, url_marks=url_marks)
+    digest = _digest(walk, place, kind="tool", message=reason, action=marked, url_marks=url_marks)
     pause = _pause(walk, place, kind="tool", reason=reason, digest=digest, policy=tool.policy)
-    return replace(pause, tool=tool.name, action=action)
+    return replace(pause, tool=tool.name, action=action, url_marks=url_marks)
 
 
 def taken(walk: Walk, pause: Pause) -> Decision | Pause:
@@ -80,6 +81,22 @@ def no_gate_here(walk: Walk, place: Place) -> None:
             f'Step "{place.step}": the approved action no longer applies: {what} was approved, and the step now'
             " goes another way without asking. Nothing was run."
         )
+
+
+def _digest(
+    walk: Walk,
+    place: Place,
+    *,
+    kind: PauseKind,
+    message: str,
+    action: Json,
+    url_marks: Mapping[str, str] | None = None,
+) -> str:
+    """What people changed of earlier outputs counts besides: it is shown, and later steps read it."""
+    changed = editing.of_outputs(walk.edits_for(place))
+    return action_digest(
+        kind=kind, step=place.step, message=message, action=action, url_marks=url_marks, changed=changed
+    )
 
 
 def _pause(walk: Walk, place: Place, *, kind: PauseKind, reason: str, digest: str, policy: Policy) -> Pause:
@@ -173,7 +190,7 @@ def _guardrails(walk: Walk, place: Place) -> Guardrails | None:
 def _guardrail_pause(walk: Walk, place: Place, reason: str) -> Pause:
     """The digest leaves the reason out: it holds the confidence, which is not kept, and the output is what counts."""
     output = walk.outputs[place.step]
-    digest = action_digest(kind="guardrail", step=place.step, message="", action={"output": output})
+    digest = _digest(walk, place, kind="guardrail", message="", action={"output": output})
     policy = walk.spec.agent.policy
     pause = _pause(walk, place, kind="guardrail", reason=reason, digest=digest, policy=policy)
     return replace(pause, phase="after", action=output)

@@ -33,7 +33,9 @@ class Situation:
     `decision` is the stored answer for the gate at `position`, if one was given. `replay` asks for a `StepCompleted`
     with `replayed=True` for every stored output before anything new (a successor run); a run that another worker
     takes over has them already. `edits` are applied to the action at `position` (a proposal that nobody decided yet);
-    those of a decision are in the decision. `root` is the id of the chain's first run, for idempotency keys (1.2).
+    those of a decision are in the decision. `opened` says that the gate at `position` was opened before: its rules are
+    not asked again. `root` is the id of the chain's first run, and `rebinds` how often the chain was bound to a changed
+    spec, for idempotency keys (1.2).
     """
 
     input: str
@@ -43,4 +45,11 @@ class Situation:
     decision: Decision | None = None
     replay: bool = False
     edits: Mapping[str, Json] = field(default_factory=dict)
+    opened: bool = False
     root: str | None = None
+    rebinds: int = 0
+
+    @property
+    def key_root(self) -> str | None:
+        """What starts the idempotency keys: after a rebind a position is another step, and must not repeat a key."""
+        return f"{self.root}-r{self.rebinds}" if self.root is not None and self.rebinds else self.root

@@ -110,7 +110,7 @@ def _called(
 ) -> Advance[MaybeJson]:
     call = yield from _built(request, approved)
     if walk.spec.is_1_2:
-        call = idempotent(call, walk.situation.root, place, purpose)
+        call = idempotent(call, walk.situation.key_root, place, purpose)
     step = f"{place.step}.{purpose.what}" if purpose else place.step
     effect = CallTool(step=step, index=place.index, tool=request.tool, call=call)
     outcome = yield effect

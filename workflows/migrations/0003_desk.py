@@ -18,6 +18,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddField(
             model_name='run',
+            name='rebinds',
+            field=models.PositiveSmallIntegerField(db_default=0, default=0, help_text='How often its chain was bound to a changed spec by then: positions mean other steps since.'),
+        ),
+        migrations.AddField(
+            model_name='run',
             name='purpose',
             field=models.CharField(blank=True, db_default='', default='', help_text='Empty: the workflow. `on_decision`: only what a recorded request calls on its decision.', max_length=12),
         ),
