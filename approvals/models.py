@@ -67,6 +67,7 @@ class ApprovalRequest(models.Model):
             models.Index(fields=["workspace", "status", "id"], name="request_queue"),
             models.Index(fields=["status", "expires_at"], name="request_expiry"),
             models.Index(fields=["workspace", "agent_id", "status", "id"], name="request_agent"),
+            models.Index(fields=["workspace", "status", "created_at"], name="request_age"),
             models.Index(fields=["status", "remind_at"], name="request_remind"),
             models.Index(fields=["status", "escalate_at"], name="request_escalate"),
         ]
@@ -105,11 +106,14 @@ class Vote(models.Model):
 class Audience(models.Model):
     """One group or user to which a request's policy narrows it, and `any` without a name where nobody is named.
 
-    For the filters of the queue; who may decide is the policy's to say.
+    `later` is a group to which it is escalated, `proxy` (without a name) says that it can be handed on. For the
+    filters of the queue; who may decide is the policy's to say.
     """
 
+    KINDS: ClassVar[Any] = [(kind, kind) for kind in ("user", "group", "any", "later", "proxy")]
+
     request = models.ForeignKey(ApprovalRequest, on_delete=models.CASCADE, related_name="audience")
-    kind = models.CharField(max_length=5, choices=[("user", "user"), ("group", "group"), ("any", "any")])
+    kind = models.CharField(max_length=5, choices=KINDS)
     name = models.CharField(max_length=150, blank=True, default="")
 
     class Meta:

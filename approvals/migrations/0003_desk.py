@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
             name='Audience',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('user', 'user'), ('group', 'group'), ('any', 'any')], max_length=5)),
+                ('kind', models.CharField(choices=[('user', 'user'), ('group', 'group'), ('any', 'any'), ('later', 'later'), ('proxy', 'proxy')], max_length=5)),
                 ('name', models.CharField(blank=True, default='', max_length=150)),
             ],
             options={
@@ -151,6 +151,10 @@ class Migration(migrations.Migration):
             model_name='vote',
             name='for_user_id',
             field=models.BigIntegerField(blank=True, null=True),
+        ),
+        migrations.AddIndex(
+            model_name='approvalrequest',
+            index=models.Index(fields=['workspace', 'status', 'created_at'], name='request_age'),
         ),
         migrations.AddIndex(
             model_name='approvalrequest',
