@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from approvals.baseurl import read_base_url
 from statestore.conf import Setting, declare, read_lifetime
 
 declare(
@@ -15,5 +16,12 @@ declare(
         name="KAMPONG_CLI_USER",
         default="",
         help="The Django user under whose policy commands decide; `--as` overrides it.",
+    ),
+    Setting(
+        name="KAMPONG_BASE_URL",
+        default="",
+        read=read_base_url,
+        help="Where people reach this site, such as `https://example.org` or `https://example.org/kampong`: links in "
+        "messages and mails begin with it, and pages answer under its path. Production must set it.",
     ),
 )

@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from channels.routing import ProtocolTypeRouter
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 
+from kampong.prefix import Prefixed
 from workflows.api.bodylimit import BodyLimit
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
@@ -24,4 +26,7 @@ async def no_websocket(
     await send({"type": "websocket.close"})
 
 
-application = ProtocolTypeRouter({"http": BodyLimit(get_asgi_application()), "websocket": no_websocket})
+application = Prefixed(
+    ProtocolTypeRouter({"http": BodyLimit(get_asgi_application()), "websocket": no_websocket}),
+    settings.FORCE_SCRIPT_NAME,
+)

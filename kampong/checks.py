@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.apps import AppConfig
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import connections
+from django.http.request import validate_host
+from django.urls import Resolver404, resolve
 
+from approvals.addresses import NoAddress, base_url
+from approvals.baseurl import read_base_url
 from statestore.conf import value
 from workflows.adapters.addresses import PrivateAddresses
+from workflows.not_yet import policies
+from workflows.registry import registry
+from workflows.spec.policy_model import EmailChannel
 
 SHORTEST_KEY = 32
 LEASE_IN_TIMEOUTS = 3
@@ -110,6 +118,87 @@ def check_private_addresses(app_configs: Apps, **kwargs: Any) -> list[CheckMessa
         hint = "Correct the list in KAMPONG_PRIVATE_ADDRESSES: hosts, addresses, networks, each with or without a port."
         return [Error(f"A place that tools may call cannot be read: {problem}.", hint=hint, id="kampong.E008")]
     return []
+
+
+@register(Tags.security)
+def check_base_url(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E009: links in messages and mails lead to this site: production says where it is reached, encrypted."""
+    wrong = ""
+    given = ""
+    try:
+        given = read_base_url(value("KAMPONG_BASE_URL"))
+    except ValueError as problem:
+        wrong = f"KAMPONG_BASE_URL cannot be used: {problem}."
+    if not wrong and _production() and not given.startswith("https://"):
+        wrong = "Production must say at which encrypted address it is reached: links in messages begin with it."
+    if not wrong and _is_ours(urlsplit(given).path):
+        wrong = "The path of KAMPONG_BASE_URL is that of one of this site's own pages; the two could not be told apart."
+    if not wrong:
+        return []
+    hint = "Set KAMPONG_BASE_URL to the public address with its scheme and path, such as https://kampong.example.org."
+    return [Error(wrong, hint=hint, id="kampong.E009")]
+
+
+def _is_ours(path: str) -> bool:
+    """Whether a page of ours answers below this path."""
+    if not path:
+        return False
+    try:
+        resolve(f"{path}/")
+    except Resolver404:
+        return False
+    return True
+
+
+@register(Tags.security)
+def check_base_host(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E010: this site answers at the host to which its own links lead."""
+    try:
+        host = urlsplit(read_base_url(value("KAMPONG_BASE_URL"))).hostname
+    except ValueError:
+        return []
+    shown = f"[{host}]" if host and ":" in host else host
+    if not shown or validate_host(shown, settings.ALLOWED_HOSTS) or check_allowed_hosts(None):
+        return []
+    return [
+        Error(
+            f"Links lead to {shown}, and requests to that host are refused.",
+            hint=f"Add {shown} to ALLOWED_HOSTS, or correct KAMPONG_BASE_URL.",
+            id="kampong.E010",
+        )
+    ]
+
+
+@register()
+def check_links(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """W002: where a served spec tells people by Slack or email, links can be made for them."""
+    if _production() or not _channels():
+        return []
+    try:
+        base_url()
+    except NoAddress:
+        message = "A served spec tells people that it waits, and nobody has said where this site is reached."
+        hint = "Set KAMPONG_BASE_URL to the address at which people open this site, for every process."
+        return [Warning(message, hint=hint, id="kampong.W002")]
+    return []
+
+
+@register()
+def check_mail(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """W003: where a served spec sends mails to approvers, there is a way to send them."""
+    unset = settings.EMAIL_BACKEND == "approvals.notices.mail_unset.NoMailServer"
+    if not unset or not any(isinstance(channel, EmailChannel) for channel in _channels()):
+        return []
+    message = "A served spec tells people by email, and no mail server is named: none of these mails will leave."
+    hint = "Set EMAIL_URL, such as smtp+tls://USER:PASSWORD@HOST:587, and DEFAULT_FROM_EMAIL, for every process."
+    return [Warning(message, hint=hint, id="kampong.W003")]
+
+
+def _channels() -> list[object]:
+    """Every place where a served spec announces that it waits."""
+    specs = [file.spec for file in registry().files()]
+    found: list[object] = [one for spec in specs for policy in policies(spec) for one in policy.notify or ()]
+    return found + [spec.agent.approval_notifier for spec in specs if spec.agent.approval_notifier is not None]
 
 
 @register()

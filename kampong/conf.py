@@ -48,6 +48,17 @@ USUAL = (
         default="(empty)",
         help="Origins that may post forms, with their scheme (`https://kampong.example.org`), separated by commas.",
     ),
+    Usual(
+        name="EMAIL_URL",
+        default="(none: every mail fails, and says so)",
+        help="How mail leaves: `smtp+tls://USER:PASSWORD@HOST:587`, `smtp+ssl://USER:PASSWORD@HOST:465`, "
+        "`smtp://HOST:25`; to try things out `consolemail://` (the terminal) or `filemail:///FOLDER`.",
+    ),
+    Usual(
+        name="DEFAULT_FROM_EMAIL",
+        default="Kampong <kampong@localhost>",
+        help="Whom mails come from: an address that the mail server lets through.",
+    ),
     Usual(name="TIME_ZONE", default="UTC", help="The time zone of pages; stored times are UTC."),
     Usual(
         name="LOG_LEVEL",

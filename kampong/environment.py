@@ -15,6 +15,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.core.management.utils import get_random_secret_key
 
 LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+#: How mail leaves, with the port of each; `smtps` is left out, because it means either of the two that are safe.
+MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
+MAIL_ELSEWHERE = ("consolemail", "filemail", "memorymail", "dummymail")
+MAIL_SECONDS = 20
 
 
 def _make_folder(folder: Path, purpose: str, setting: str) -> None:
@@ -89,6 +93,32 @@ def database(environment: Mapping[str, str], base_dir: Path, state_dir: Path) ->
         # Tests use a file as well: threads and child processes must share it.
         config["TEST"] = {"NAME": str(path.with_name(f"test-{path.name}"))}
     return config
+
+
+def email(environment: Mapping[str, str], base_dir: Path) -> dict[str, Any]:
+    """Django's mail settings for `EMAIL_URL`; without it every mail fails with a sentence that names the variable."""
+    url = environment.get("EMAIL_URL", "").strip()
+    if not url:
+        return {"EMAIL_BACKEND": "approvals.notices.mail_unset.NoMailServer"}
+    scheme = url.partition(":")[0]
+    if scheme not in MAIL_PORTS and scheme not in MAIL_ELSEWHERE:
+        known = ", ".join([*MAIL_PORTS, *MAIL_ELSEWHERE])
+        raise ImproperlyConfigured(f"EMAIL_URL: {scheme[:20]!r} is no way to send mail that is known here: {known}.")
+    try:
+        config: dict[str, Any] = environ.Env.email_url_config(url)
+    except ValueError:
+        config = {}
+    if not config or (scheme in MAIL_PORTS and not config["EMAIL_HOST"]) or "?" in url or "#" in url:
+        raise ImproperlyConfigured(
+            "EMAIL_URL must be smtp+tls://USER:PASSWORD@HOST:587 (or smtp+ssl and 465 where the server wants that), "
+            "what is special in the password percent-encoded; or consolemail:// to see mails in the terminal."
+        )
+    config["EMAIL_PORT"] = config["EMAIL_PORT"] or MAIL_PORTS.get(scheme, 25)
+    for name in ("EMAIL_HOST", "EMAIL_HOST_USER", "EMAIL_HOST_PASSWORD"):
+        config[name] = config[name] or ""
+    if config.get("EMAIL_FILE_PATH"):
+        config["EMAIL_FILE_PATH"] = str(base_dir / config["EMAIL_FILE_PATH"])
+    return config | {"EMAIL_TIMEOUT": MAIL_SECONDS}
 
 
 def time_zone(environment: Mapping[str, str]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
@@ -24,6 +26,11 @@ _production = bool(_given.get("KAMPONG_PRODUCTION"))
 _tls_proxy = bool(_given.get("KAMPONG_TRUST_FORWARDED_PROTO"))
 if _production and _given.get("KAMPONG_TESTING"):
     raise ImproperlyConfigured("KAMPONG_TESTING and KAMPONG_PRODUCTION exclude each other: unset one of them.")
+
+# Under a path prefix: pages answer there and link there, and the cookies are for nobody else at this host.
+_prefix = urlsplit(_given.get("KAMPONG_BASE_URL", "")).path
+FORCE_SCRIPT_NAME = _prefix or None
+SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = f"{_prefix}/"
 
 SECRET_KEY = environment.secret_key(os.environ, STATE_DIR)
 SECRET_KEY_GIVEN = bool(os.environ.get("SECRET_KEY"))  # asked by check kampong.E001
@@ -63,7 +70,7 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "kampong.urls"
-LOGIN_REDIRECT_URL = "/admin/"  # where somebody lands whose `next` led away from this site
+LOGIN_REDIRECT_URL = "admin:index"  # where somebody lands whose `next` led away from this site
 APPEND_SLASH = False
 TEMPLATES: list[dict[str, Any]] = [
     {
@@ -93,7 +100,7 @@ LANGUAGE_CODE = "en-us"
 TIME_ZONE = environment.time_zone(os.environ)
 USE_TZ = True
 
-STATIC_URL = "/static/"
+STATIC_URL = f"{_prefix}/static/"
 WHITENOISE_USE_FINDERS = True  # straight out of the apps: nothing to collect before the first start
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
@@ -105,10 +112,13 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _production
 # request be told from one that was encrypted up to the proxy, and sent to the encrypted address.
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if _tls_proxy else None
 SECURE_SSL_REDIRECT = _production and _tls_proxy
-SECURE_REDIRECT_EXEMPT = [r"^healthz/?$", r"^readyz/?$"]
+SECURE_REDIRECT_EXEMPT = [rf"^{re.escape(f'{_prefix}/'[1:])}(healthz|readyz)/?$"]
 SECURE_HSTS_SECONDS = 30 * 24 * 3600 if _production else 0
 SECURE_CONTENT_TYPE_NOSNIFF = True
 X_FRAME_OPTIONS = "DENY"
+
+globals().update(environment.email(os.environ, BASE_DIR))
+DEFAULT_FROM_EMAIL = os.environ.get("DEFAULT_FROM_EMAIL") or "Kampong <kampong@localhost>"
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [],

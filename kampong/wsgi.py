@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 
+from django.conf import settings
 from django.core.wsgi import get_wsgi_application
+
+from kampong.prefix import PrefixedWsgi
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
 
-application = get_wsgi_application()
+application = PrefixedWsgi(get_wsgi_application(), settings.FORCE_SCRIPT_NAME)

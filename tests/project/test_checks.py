@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,6 +28,7 @@ PUBLIC: dict[str, Any] = {
     "SECRET_KEY_GIVEN": True,
     "ALLOWED_HOSTS": ["kampong.example.org"],
     "CSRF_TRUSTED_ORIGINS": ["https://kampong.example.org"],
+    "KAMPONG_BASE_URL": "https://kampong.example.org",
 }
 
 
@@ -41,7 +44,9 @@ def test_a_right_deployment_passes() -> None:
 
 
 def test_a_laptop_needs_no_settings() -> None:
-    assert ours(KAMPONG_PRODUCTION=False, ALLOWED_HOSTS=["localhost"], CSRF_TRUSTED_ORIGINS=[]) == {}
+    assert (
+        ours(KAMPONG_PRODUCTION=False, ALLOWED_HOSTS=["localhost"], CSRF_TRUSTED_ORIGINS=[], KAMPONG_BASE_URL="") == {}
+    )
 
 
 MISTAKES = [
@@ -55,6 +60,11 @@ MISTAKES = [
     ("kampong.E006", {"KAMPONG_HEARTBEAT_SECONDS": 31.0}, "KAMPONG_HEARTBEAT_SECONDS"),
     ("kampong.E006", {"KAMPONG_HEARTBEAT_SECONDS": 0.0}, "KAMPONG_HEARTBEAT_SECONDS"),
     ("kampong.E008", {"KAMPONG_PRIVATE_ADDRESSES": ["http://inside.example"]}, "KAMPONG_PRIVATE_ADDRESSES"),
+    ("kampong.E009", {"KAMPONG_BASE_URL": ""}, "KAMPONG_BASE_URL"),
+    ("kampong.E009", {"KAMPONG_BASE_URL": "http://kampong.example.org"}, "KAMPONG_BASE_URL"),
+    ("kampong.E009", {"KAMPONG_BASE_URL": "https://kampong.example.org/?page=1"}, "KAMPONG_BASE_URL"),
+    ("kampong.E009", {"KAMPONG_BASE_URL": "https://kampong.example.org/admin"}, "KAMPONG_BASE_URL"),
+    ("kampong.E010", {"KAMPONG_BASE_URL": "https://other.example.org/kampong"}, "ALLOWED_HOSTS"),
 ]
 
 
@@ -110,9 +120,35 @@ def test_the_environment_of_a_public_site_passes_the_checks() -> None:
         "SECRET_KEY": "k" * 50,
         "ALLOWED_HOSTS": "kampong.example.org",
         "CSRF_TRUSTED_ORIGINS": "https://kampong.example.org",
+        "KAMPONG_BASE_URL": "https://kampong.example.org/desk/",
     }
     finished = check_in_a_process(variables, "--fail-level", "WARNING")
     assert finished.returncode == 0, finished.stderr
+
+
+MAILING = """\
+version: "1.2"
+agent:
+  id: mailing
+  name: Mailing
+  role: Clerk
+  goal: Ask.
+  model: {provider: ollama, name: test-model}
+  workflow:
+    - {step: ask, type: approval, notify: [{type: email, to: [ana@example.org]}]}
+"""
+
+
+def test_a_spec_that_tells_people_wants_an_address_and_a_mail_server(tmp_path: Path) -> None:
+    (tmp_path / "mailing.yaml").write_text(MAILING)
+    specs = {"KAMPONG_SPECS": str(tmp_path)}
+    told = check_in_a_process(specs)
+    assert told.returncode == 0
+    for code, setting in (("kampong.W002", "KAMPONG_BASE_URL"), ("kampong.W003", "EMAIL_URL")):
+        assert re.search(rf"{code}\).*\n.*HINT: Set {setting}", told.stderr), told.stderr
+    there = {"KAMPONG_BASE_URL": "http://127.0.0.1:8080", "EMAIL_URL": "consolemail://"}
+    told = check_in_a_process(specs | there, "--fail-level", "WARNING")
+    assert told.returncode == 0, told.stderr
 
 
 @pytest.mark.django_db
@@ -130,5 +166,5 @@ def test_a_superuser_of_the_database_is_refused_in_production() -> None:
 
 
 def test_every_check_is_triggered_by_a_test_here() -> None:
-    tested = {code.removeprefix("kampong.") for code, _, _ in MISTAKES} | {"W001", "E005", "E007"}
+    tested = {code.removeprefix("kampong.") for code, _, _ in MISTAKES} | {"W001", "W002", "W003", "E005", "E007"}
     assert {code for code, _ in check_promises(checks)} == tested

@@ -11,8 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from django.core import mail
 from django.core.exceptions import ImproperlyConfigured
 
+from approvals.notices.mail_unset import MailUnset
 from kampong import environment
 from statestore.conf import Setting, declare, from_environment, table
 from tests.conftest import ROOT
@@ -38,6 +40,18 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
         ("KAMPONG_PRODUCTION", "perhaps", "'perhaps' is not a yes or no"),
         ("DATABASE_URL", "mysql://somebody:hidden@db/kampong", "sqlite:///PATH or postgres://"),
         ("DATABASE_URL", "nonsense", "sqlite:///PATH or postgres://"),
+        ("KAMPONG_BASE_URL", "kampong.example.org", "it is no web address"),
+        ("KAMPONG_BASE_URL", "ftp://kampong.example.org", "it is no web address"),
+        ("KAMPONG_BASE_URL", "https://somebody:hidden@kampong.example.org", "it holds a user name"),
+        ("KAMPONG_BASE_URL", "https://kampong.example.org/?a=1", "nothing comes after its path"),
+        ("KAMPONG_BASE_URL", "https://kampong.example.org/#a", "nothing comes after its path"),
+        ("KAMPONG_BASE_URL", "https://kampong.example.org/a//b", "between single slashes"),
+        ("KAMPONG_BASE_URL", "https://kampong.example.org/a/../b", "between single slashes"),
+        ("KAMPONG_BASE_URL", "https://kampong.example.org:port", "it is no web address"),
+        ("EMAIL_URL", "pigeon://somebody:hidden@mail.example.org", "no way to send mail"),
+        ("EMAIL_URL", "smtps://somebody:hidden@mail.example.org", "smtp+tls"),
+        ("EMAIL_URL", "smtp+tls://somebody:hid/den@mail.example.org", "percent-encoded"),
+        ("EMAIL_URL", "smtp+tls://", "smtp+tls://USER:PASSWORD@HOST:587"),
         ("TIME_ZONE", "Mars/Olympus", "TIME_ZONE"),
         ("LOG_LEVEL", "loud", "LOG_LEVEL"),
     ],
@@ -98,6 +112,23 @@ def test_postgres_keeps_its_options_and_a_checked_connection(tmp_path: Path) -> 
     assert found["OPTIONS"]["sslmode"] == "require"
     assert found["OPTIONS"]["pool"]["min_size"] == 0, "a command opens no connection that it does not use"
     assert found["ENGINE"] == "statestore.postgres", "which tries a connection before it hands it out"
+
+
+def test_mail_leaves_as_the_url_says(tmp_path: Path) -> None:
+    found = environment.email({"EMAIL_URL": "smtp+tls://desk%40example.org:p%2Fw@mail.example.org"}, tmp_path)
+    assert (found["EMAIL_HOST"], found["EMAIL_PORT"], found["EMAIL_USE_TLS"]) == ("mail.example.org", 587, True)
+    assert (found["EMAIL_HOST_USER"], found["EMAIL_HOST_PASSWORD"]) == ("desk@example.org", "p/w")
+    assert found["EMAIL_TIMEOUT"] > 0, "a server that says nothing holds nobody up for ever"
+    found = environment.email({"EMAIL_URL": "smtp+ssl://mail.example.org:4650"}, tmp_path)
+    assert (found["EMAIL_PORT"], found["EMAIL_USE_SSL"], found["EMAIL_HOST_USER"]) == (4650, True, "")
+    found = environment.email({"EMAIL_URL": "filemail:///mails"}, tmp_path)
+    assert found["EMAIL_FILE_PATH"] == str(tmp_path / "mails")
+
+
+def test_without_a_mail_server_a_mail_says_which_setting_is_missing(tmp_path: Path) -> None:
+    backend = environment.email({}, tmp_path)["EMAIL_BACKEND"]
+    with pytest.raises(MailUnset, match="set EMAIL_URL"):
+        mail.send_mail("a", "b", "c@example.org", ["d@example.org"], connection=mail.get_connection(backend))
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:

@@ -46,6 +46,8 @@ def listen(host: str, port: int) -> socket.socket:
 
 def address_of(listener: socket.socket, host: str) -> str:
     """Where a browser on this machine finds it."""
+    # The addresses that mean all of this machine's cannot be called from everywhere.
+    host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104  (shown, not listened on)
     shown = f"[{host}]" if ":" in host else host
     return f"http://{shown}:{listener.getsockname()[1]}"
 

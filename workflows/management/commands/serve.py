@@ -6,8 +6,10 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import CommandParser
 
+from approvals import addresses
 from statestore.conf import value as setting
 from workflows.management.base import BAD_SPEC, DONE, KampongCommand, Stop, UsageError
 from workflows.management.ending import Ending
@@ -41,6 +43,7 @@ class Command(KampongCommand):
                 require_migrated()
             else:
                 migrate()
+            addresses.listening_at(address_of(listener, options["host"]))
             self.check(databases=["default"])
             pool = None if options["web_only"] else WorkerPool(options["workers"])
             return self._run(listener, options["host"], pool, broken)
@@ -69,7 +72,8 @@ class Command(KampongCommand):
 
     def _announce(self, address: str, broken: list[BrokenFile]) -> None:
         served = registry().files()
-        self.show(f"Kampong runs at {address}/ (admin: {address}/admin/)")
+        below = address + (settings.FORCE_SCRIPT_NAME or "")
+        self.show(f"Kampong runs at {below}/ (admin: {below}/admin/)")
         for file in served:
             self.show(f"  {file.agent_id}: {file.path}")
             for note in file.notes:
