@@ -18,9 +18,10 @@ from statestore.faults import point
 from workflows import registry
 from workflows.adapters import evaluator
 from workflows.adapters.environment import Environment
-from workflows.codec import situation_of
+from workflows.codec import load_decision, situation_of
 from workflows.driver import drive
-from workflows.engine.events import Failed
+from workflows.engine.events import Expired, Failed
+from workflows.engine.gates import EXPIRED
 from workflows.engine.redact import redact
 from workflows.errors import Refusal
 from workflows.heartbeat import holding, owner
@@ -114,9 +115,17 @@ def _drive(run: Run, journal: RunJournal, secrets: list[str]) -> None:
         secrets += _referred_to(spec)
         world = replace(world_for(spec), pacer=DatabasePacer(run.workspace))
     except Refusal as refusal:
-        journal.note(Failed(error=refusal.message))
+        journal.note(_refused(run, refusal))
         return
     drive(spec, situation_of(run), world, journal)
+
+
+def _refused(run: Run, refusal: Refusal) -> Failed | Expired:
+    """The end of a run that cannot be driven here. One that nobody decided in time is expired, whatever comes then."""
+    decision = load_decision(run.decision)
+    if decision is not None and decision.on_expire is not None:
+        return Expired(step=run.step, error=f"{EXPIRED}; {refusal.message}")
+    return Failed(error=refusal.message)
 
 
 def _referred_to(spec: Spec) -> list[str]:

@@ -12,6 +12,10 @@ from workflows.engine.values import NOTHING, Json, Outputs
 from workflows.models import Run
 
 
+#: Facts of a decision that the version before does not know, with what they are by default.
+_NEWEST = {"phase": "before", "on_expire": None}
+
+
 def load_record(text: str) -> Any:
     """A record of ours: the values that it carries may be nested as deep as any, whatever stands around them."""
     return jsontext.loads(text, spare=jsontext.RECORD_LEVELS)
@@ -41,7 +45,11 @@ def load_outputs(text: str) -> Outputs:
 
 
 def dump_decision(decision: Decision | None) -> str:
-    return "" if decision is None else jsontext.dumps(asdict(decision))
+    """Without the newest facts where they say nothing: a process of the version before reads what it knows."""
+    if decision is None:
+        return ""
+    told = asdict(decision)
+    return jsontext.dumps({name: given for name, given in told.items() if given != _NEWEST.get(name, ...)})
 
 
 def load_decision(text: str) -> Decision | None:
@@ -72,4 +80,5 @@ def situation_of(run: Run) -> Situation:
         replay=run.resumed_from_id is not None and run.last_event == 0,
         root=str(run.uuid if run.root is None else run.root.uuid),
         rebinds=run.rebinds,
+        purpose="on_decision" if run.purpose == "on_decision" else "",
     )

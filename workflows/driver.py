@@ -18,11 +18,14 @@ from workflows.engine.effects import (
     Decision,
     Evaluate,
     Fingerprint,
+    Granted,
+    IsStillValid,
     MatchPatterns,
     Pause,
     ReadEnvironment,
     Recorded,
     ToolFailed,
+    WentStale,
 )
 from workflows.engine.events import EngineEvent
 from workflows.engine.machine import run
@@ -57,6 +60,9 @@ class Journal(Protocol):
     def still_mine(self) -> None:
         """Raise when the run was lost; asked immediately before a request leaves."""
 
+    def is_still_valid(self, granted: Granted) -> bool:
+        """Whether the approval holds now, or something was called under it in time."""
+
     def attempts_made(self, effect: CallTool) -> int:
         """The attempts of this call that this run made before it was entered this time."""
 
@@ -85,8 +91,10 @@ def drive(spec: Spec, situation: Situation, world: World, journal: Journal) -> E
                 answer = journal.pause(item.pause)
                 if answer is None:
                     return Ending.PAUSED
+            elif isinstance(item, IsStillValid):
+                answer = journal.is_still_valid(item.granted)
             elif isinstance(item, AskModel):
-                answer = _attempt(item, world.provider, world, journal)
+                answer = WentStale() if _ended(item, journal) else _attempt(item, world.provider, world, journal)
             elif isinstance(item, CallTool):
                 answer = _call_tool(item, world, journal)
             elif isinstance(item, Evaluate | MatchPatterns | ReadEnvironment | Fingerprint):
@@ -106,10 +114,14 @@ def _attempt(effect: AskModel | CallTool, name: str, world: World, journal: Jour
 
 def _call_tool(effect: CallTool, world: World, journal: Journal) -> object:
     """Attempts of one call until it succeeds or is given up (engine semantics 14.6). The request is built already."""
+    if _ended(effect, journal):
+        return WentStale()
     # Never all of them: the failure of the last one and the end of the run are one commit.
     made = journal.attempts_made(effect)
     while True:
-        _take_turn(effect, world, journal)
+        # Asked once more after the wait for a turn, and no more once an attempt was made.
+        if _take_turn(effect, world, journal) and _ended(effect, journal):
+            return WentStale()
         answer = _attempt(effect, effect.tool, world, journal)
         made += 1
         if not isinstance(answer, ToolFailed):
@@ -121,14 +133,20 @@ def _call_tool(effect: CallTool, world: World, journal: Journal) -> object:
             journal.wait(verdict.seconds, world.clock)
 
 
-def _take_turn(effect: CallTool, world: World, journal: Journal) -> None:
-    """Wait for a slot of the call's host, where the tool is paced (engine semantics 14.7)."""
+def _ended(effect: AskModel | CallTool, journal: Journal) -> bool:
+    """Whether the approval under which this would be the first call has come to its end (spec 1.2, `valid_for`)."""
+    return effect.granted is not None and not journal.is_still_valid(effect.granted)
+
+
+def _take_turn(effect: CallTool, world: World, journal: Journal) -> bool:
+    """Wait for a slot of the call's host, where the tool is paced (engine semantics 14.7); whether it is."""
     if effect.call.pace is None or not world.waits:
-        return
+        return False
     target, interval = pacing.target_of(effect.call), pacing.interval_of(effect.call)
     if not journal.holds_slot(target):
         _wait_for_slot(world.pacer.take(target, interval), target, world, journal)
     _wait_for_slot(world.pacer.enter(target, interval), target, world, journal)
+    return True
 
 
 def _wait_for_slot(seconds: float, target: str, world: World, journal: Journal) -> None:

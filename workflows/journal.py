@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from django.db import transaction
@@ -22,11 +23,12 @@ from workflows import codec
 from workflows.desk import CannotPause, Decided, desk
 from workflows.draining import draining
 from workflows.engine import jsontext, state
-from workflows.engine.effects import AskModel, CallTool, Decision, ModelFailed, Pause, Recorded, ToolFailed
+from workflows.engine.effects import AskModel, CallTool, Decision, Granted, ModelFailed, Pause, Recorded, ToolFailed
 from workflows.engine.events import (
     AwaitingApproval,
     Completed,
     Event,
+    Expired,
     Failed,
     Interrupted,
     Rejected,
@@ -37,7 +39,7 @@ from workflows.engine.retrying import LONGEST_SECONDS
 from workflows.engine.values import Outputs
 from workflows.models import Attempt, Run, RunEvent, Status
 from workflows.pooling import give_connection_back
-from workflows.waiting import attempts_made
+from workflows.waiting import attempts_made, begun_under
 from workflows.waits import WORKER_WAITS_SECONDS, Clock, Waiter
 
 logger = logging.getLogger("kampong.driver")
@@ -144,7 +146,7 @@ class RunJournal:
             # A step can fail after it completed (a guardrail without fallback): a retry enters it again.
             self._index = self._entered
         self._events.append(event)
-        if isinstance(event, Completed | Rejected | Failed):
+        if isinstance(event, Completed | Rejected | Failed | Expired):
             self._finish(event)
         if self._tell is not None:
             self._tell(event)
@@ -176,6 +178,12 @@ class RunJournal:
         """The call came back. The attempt closes in the transaction that appends what followed from it."""
         point("run.called")
         self._outcome = outcome.error if isinstance(outcome, ModelFailed | ToolFailed) else "ok"
+
+    def is_still_valid(self, granted: Granted) -> bool:
+        """By the database's clock; what was begun in time is finished, also by whoever takes the run over."""
+        until = datetime.fromisoformat(granted.decision.valid_until or "")
+        moment = Run.objects.filter(pk=self.run.pk).annotate(moment=DbNow()).values_list("moment", flat=True).get()
+        return moment < until or begun_under(self.run, granted)
 
     def attempts_made(self, effect: CallTool) -> int:
         """Counted in the rows: neither a release, nor a drain, nor a takeover gives a call more attempts."""
@@ -298,12 +306,13 @@ class RunJournal:
             self._write(**fields)
         point("run.event_written")
 
-    def _finish(self, event: Completed | Rejected | Failed) -> None:
+    def _finish(self, event: Completed | Rejected | Failed | Expired) -> None:
         point("run.before_final")
         status, error = {
             Completed: (Status.COMPLETED, ""),
             Rejected: (Status.REJECTED, getattr(event, "reason", "")),
             Failed: (Status.FAILED, getattr(event, "error", "")),
+            Expired: (Status.EXPIRED, getattr(event, "error", "")),
         }[type(event)]
         with transaction.atomic():
             self._write(status=status, error=error, ended_at=DbNow(), lease_owner="", lease_until=None)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
+from statestore.clock import now
 from workflows.driver import drive
 from workflows.engine import state
-from workflows.engine.effects import AskModel, CallTool, Decision, Pause, Recorded
+from workflows.engine.effects import AskModel, CallTool, Decision, Granted, Pause, Recorded
 from workflows.engine.events import AwaitingApproval, Event
 from workflows.engine.situation import Situation
 from workflows.engine.values import Json
 from workflows.spec.model import Spec
+from workflows.spec.policy_model import Policy
+from workflows.times import rfc3339
 from workflows.waits import Clock, Waiter
 from workflows.world import World
 
@@ -43,6 +47,10 @@ class MemoryJournal:
 
     def still_mine(self) -> None:
         """Nobody else can take a run in memory."""
+
+    def is_still_valid(self, granted: Granted) -> bool:
+        """By this process's clock. The engine asks no more once something was called."""
+        return now() < datetime.fromisoformat(granted.decision.valid_until or "")
 
     def attempts_made(self, effect: CallTool) -> int:
         """A run in memory enters a step once."""
@@ -118,4 +126,11 @@ def decision_for(
         digest=pause.digest,
         by=by,
         surface=surface,
+        phase=pause.phase,
+        valid_until=ends(pause.policy, now()) if approved else None,
     )
+
+
+def ends(policy: Policy, moment: datetime) -> str | None:
+    """Until when something has to be called under an approval given now; None where it holds for ever."""
+    return rfc3339(moment + timedelta(seconds=policy.valid_for)) if policy.valid_for else None

@@ -5,10 +5,13 @@ Both are called inside the transaction that decided; the filtered update of the 
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from statestore.clock import DbNow, now
 from workflows import codec
 from workflows.engine.effects import Decision
-from workflows.engine.events import Event, Rejected, StepCompleted
+from workflows.engine.events import AwaitingApproval, Event, Rejected, StepCompleted
 from workflows.engine.values import Outputs
 from workflows.errors import NotPossible
 from workflows.journal import event_row
@@ -33,28 +36,72 @@ def leave(run: Run, expected: Status, *, left: Outputs | None = None) -> None:
         raise NotPossible(f"run {run.uuid} is {present} now, not {expected}", status=str(present))
 
 
-def go_on(run: Run, *, outputs: Outputs, decision: Decision | None) -> Run:
-    """A queued successor at the same position. A worker replays its outputs and enters the step."""
-    successor = _create(run, Status.QUEUED, outputs=outputs, decision=decision)
+def go_on(run: Run, *, outputs: Outputs, decision: Decision | None, not_before: datetime | None = None) -> Run:
+    """A queued successor at the same position. A worker replays its outputs and enters the step, at that time at last.
+
+    What called a companion run into being is called by its successor as well.
+    """
+    waits = {"not_before": not_before, "purpose": run.purpose, "beside_id": run.beside_id}
+    successor = _create(run, Status.QUEUED, outputs=outputs, decision=decision, **waits)
     enqueue(successor)
+    return successor
+
+
+def call_beside(run: Run, *, step: str, spec_hash: str, outputs: Outputs, decision: Decision) -> Run:
+    """A queued run of its own that only calls what a recorded request calls on its decision (spec 1.2).
+
+    It stands at the step at which `run` asked, and names the first run of that chain.
+    """
+    companion = _copy(run, Status.QUEUED, outputs=outputs, decision=decision)
+    companion.step_index, companion.step, companion.phase = decision.step_index, step, decision.phase
+    companion.spec_hash = spec_hash
+    companion.purpose, companion.beside_id = "on_decision", run.root_id_or_own
+    companion.save(force_insert=True)
+    enqueue(companion)
+    return companion
+
+
+def wait_again(run: Run, withdrawn: Run, *, outputs: Outputs, event: AwaitingApproval) -> Run:
+    """A successor of `run` that waits where it waited, in place of one whose approval was withdrawn.
+
+    The withdrawn one reads as this one from here on. The outputs are for its events; they live in the record.
+    """
+    successor = _create(run, Status.AWAITING, outputs={}, decision=None)
+    _tell(successor, outputs, event)
+    Run.objects.filter(pk=withdrawn.pk).update(resumed_as=successor)
     return successor
 
 
 def end_rejected(run: Run, *, outputs: Outputs, decision: Decision, reason: str) -> Run:
     """A successor that is final already: a rejection needs no worker and is allowed under any spec."""
     successor = _create(run, Status.REJECTED, outputs=outputs, decision=decision, error=reason)
+    _tell(successor, outputs, Rejected(step=run.step, reason=reason))
+    Run.objects.filter(pk=successor.pk).update(ended_at=DbNow())
+    return successor
+
+
+def _tell(successor: Run, outputs: Outputs, last: Event) -> None:
+    """Write the events of a successor that no worker drives: what the runs before it did, and what it came to."""
     events: list[Event] = [
         StepCompleted(step=step, index=number, output=value, replayed=True)
         for number, (step, value) in enumerate(outputs.items())
     ]
-    events.append(Rejected(step=run.step, reason=reason))
+    events.append(last)
     RunEvent.objects.bulk_create(event_row(successor, number, event) for number, event in enumerate(events, start=1))
-    Run.objects.filter(pk=successor.pk).update(last_event=len(events), ended_at=DbNow())
+    Run.objects.filter(pk=successor.pk).update(last_event=len(events))
+
+
+def _create(run: Run, status: Status, *, outputs: Outputs, decision: Decision | None, **more: Any) -> Run:
+    successor = _copy(run, status, outputs=outputs, decision=decision, **more)
+    successor.root_id, successor.resumed_from = run.root_id_or_own, run
+    successor.save(force_insert=True)
+    Run.objects.filter(pk=run.pk).update(resumed_as=successor)
     return successor
 
 
-def _create(run: Run, status: Status, *, outputs: Outputs, decision: Decision | None, error: str = "") -> Run:
-    successor = Run(
+def _copy(run: Run, status: Status, *, outputs: Outputs, decision: Decision | None, **more: Any) -> Run:
+    """An unsaved run of the same spec with the same start, at the same position."""
+    return Run(
         workspace=run.workspace,
         agent_id=run.agent_id,
         spec_hash=run.spec_hash,
@@ -64,20 +111,15 @@ def _create(run: Run, status: Status, *, outputs: Outputs, decision: Decision | 
         trigger=run.trigger,
         overrides=run.overrides,
         outputs=codec.dump_outputs(outputs),
-        error=error,
         step_index=run.step_index,
         step=run.step,
         phase=run.phase,
         rebinds=run.rebinds,
         decision=codec.dump_decision(decision),
-        root_id=run.root_id_or_own,
-        resumed_from=run,
         started_by=run.started_by,
         started_by_user_id=run.started_by_user_id,
         surface=run.surface,
         created_at=now(),
         queued_at=DbNow(),
+        **more,
     )
-    successor.save(force_insert=True)
-    Run.objects.filter(pk=run.pk).update(resumed_as=successor)
-    return successor

@@ -8,7 +8,7 @@ from typing import Literal
 from workflows.engine import evaluating, gates, jsontext, prompts, references, schema
 from workflows.engine.effects import AskModel, ModelFailed, ModelGate, ModelMalformed, ModelObject, ModelText
 from workflows.engine.values import NOTHING, Json, MaybeJson
-from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk, wrong_outcome
+from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk, outside, wrong_outcome
 from workflows.spec.model import ActionStep
 from workflows.spec.shapes import is_number
 
@@ -23,7 +23,7 @@ def ask(walk: Walk, place: Place, step: ActionStep) -> Advance[Done]:
     if step.confidence_gate:
         return (yield from _gate(walk, place, step, prompt))
     effect = _question(walk, place, step, prompt, "text")
-    outcome = yield effect
+    outcome = yield from outside(walk, effect)
     if isinstance(outcome, ModelFailed):
         raise StepFailed(outcome.error)
     if not isinstance(outcome, ModelText):
@@ -61,7 +61,7 @@ def _question(
 
 def _gate(walk: Walk, place: Place, step: ActionStep, prompt: str) -> Advance[Done]:
     effect = _question(walk, place, step, prompt, "gate", prompts.gate_structure())
-    outcome = yield effect
+    outcome = yield from outside(walk, effect)
     if isinstance(outcome, ModelFailed):
         raise StepFailed(outcome.error)
     if isinstance(outcome, ModelMalformed):
@@ -82,10 +82,10 @@ def _gate(walk: Walk, place: Place, step: ActionStep, prompt: str) -> Advance[Do
 def _structured(walk: Walk, place: Place, step: ActionStep, wanted: schema.Schema, prompt: str) -> Advance[Done]:
     prompt = f"{prompt}\n{schema.instructions(wanted)}"
     effect = _question(walk, place, step, prompt, "object", schema.structure(wanted))
-    value, raw, problems = yield from _judged(place, step, wanted, effect)
+    value, raw, problems = yield from _judged(walk, place, step, wanted, effect)
     if problems:
         effect = replace(effect, prompt=schema.retry_prompt(prompt, problems, raw))
-        value, raw, problems = yield from _judged(place, step, wanted, effect)
+        value, raw, problems = yield from _judged(walk, place, step, wanted, effect)
     if problems:
         found = "; ".join(problems)
         raise StepFailed(f'Step "{place.step}": the answer did not match the schema after 1 retry: {found}')
@@ -93,10 +93,10 @@ def _structured(walk: Walk, place: Place, step: ActionStep, wanted: schema.Schem
 
 
 def _judged(
-    place: Place, step: ActionStep, wanted: schema.Schema, effect: AskModel
+    walk: Walk, place: Place, step: ActionStep, wanted: schema.Schema, effect: AskModel
 ) -> Advance[tuple[Json, MaybeJson, list[str]]]:
     """One call: the answer with defaults, the answer as it came (NOTHING when it is no JSON), and its problems."""
-    outcome = yield effect
+    outcome = yield from outside(walk, effect)
     if isinstance(outcome, ModelFailed):
         raise StepFailed(outcome.error)
     if isinstance(outcome, ModelMalformed):

@@ -1,7 +1,7 @@
 """Passing a gate: the policy's own rules, the person, and what is called on the decision (design 3.3; spec 1.2).
 
-What a gate's tools gave is kept beside the outputs, as `<step>.check` and `<step>.on_decision`, so that a run which is
-entered again does not call them again.
+What a gate's tools gave is kept beside the outputs, as `<step>.check`, `<step>.on_decision` and `<step>.on_expire`, so
+that a run which is entered again does not call them again.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from workflows.engine.values import Json, MaybeJson
 from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk
 
 #: What gates call, in the order in which they do.
-CALLED: Final = ("check", "on_decision")
+CALLED: Final = ("check", "on_decision", "on_expire")
 
 
 def pass_gate(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Decision]:
@@ -26,14 +26,14 @@ def pass_gate(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[D
     StepRejected when the answer is no and ends the run; StepFailed when what waits keeps changing, or a tool that the
     policy calls on the decision fails.
     """
-    decision = gates.taken(walk, pause)
+    decision = yield from gates.taken(walk, pause)
     if isinstance(decision, Pause):
         decision = yield from gates.asked((yield from opened(walk, place, decision, call)))
+    walk.granted = gates.granted(decision, place.step)
     policy = pause.policy
     tool = policy.on_decision.approved if decision.approved else policy.on_decision.rejected
     if tool is not None:
-        purpose = Purpose(what="on_decision", roots={"decision": _told(decision)}, again=decision.reopens)
-        yield from _inside(walk, place, tool, purpose, call)
+        yield from called_on(walk, place, decision, tool, call)
     if not decision.approved and policy.on_reject == "stop":
         raise StepRejected(decision.reason or gates.REJECTED)
     return decision
@@ -60,6 +60,13 @@ def opened(walk: Walk, place: Place, pause: Pause, call: Caller) -> Advance[Paus
             verdict = opening.by_no_check(auto.check, str(problem))
     # What the check gave is kept with the pause.
     return replace(pause, verdict=verdict, outputs=dict(walk.outputs))
+
+
+def called_on(walk: Walk, place: Place, decision: Decision, tool: str, call: Caller) -> Advance[MaybeJson]:
+    """What the tool gave that is called on this decision, or because there was none in time; StepFailed otherwise."""
+    what = "on_decision" if decision.on_expire is None else "on_expire"
+    purpose = Purpose(what=what, roots={"decision": _told(decision)}, again=decision.reopens)
+    return (yield from _inside(walk, place, tool, purpose, call))
 
 
 def output_of(decision: Decision) -> dict[str, Json]:

@@ -85,7 +85,7 @@ class AskModel:
     """One model call. Outcome: ModelText | ModelGate | ModelObject | ModelMalformed | ModelFailed.
 
     `want` says which of the first three; `structure` is the reduced JSON Schema for `object` (engine semantics 6.1).
-    `model` and `temperature` are given only when the step sets them.
+    `model` and `temperature` are given only when the step sets them. Under `granted` the outcome may be WentStale.
     """
 
     step: str
@@ -96,6 +96,7 @@ class AskModel:
     structure: Json | None = None
     model: str | None = None
     temperature: float | None = None
+    granted: Granted | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,12 +160,16 @@ class HttpCall:
 
 @dataclass(frozen=True, kw_only=True)
 class CallTool:
-    """Outcome: ToolOutput | ToolFailed. `step` of a gate's own call is `<step>.check` or `<step>.on_decision` (1.2)."""
+    """Outcome: ToolOutput | ToolFailed, and under `granted` also WentStale.
+
+    `step` of what a gate calls is `<step>.check`, `<step>.on_decision` or `<step>.on_expire` (1.2).
+    """
 
     step: str
     index: int
     tool: str
     call: HttpCall = field(repr=False)
+    granted: Granted | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,9 +198,11 @@ class Decision:
     """A person's or a rule's answer, with what it was given for (`step_index` to `digest`).
 
     `key`, `by`, `at` (RFC 3339), `surface` and `action` (what was shown) are for the reader; the engine looks only at
-    the rest. `answers` are those of the policy's form. `edits` maps editable paths to the values that were approved in
-    place of what was shown first; `digest` is then that of the edited action. `goes_on` marks a rejection after which
-    the run is entered again: `on_reject: continue`, or a tool called on it (1.2).
+    the rest; `phase` is that of the gate. `answers` are those of the policy's form. `edits` maps editable paths to the
+    values that were approved in place of what was shown first; `digest` is then that of the edited action. `goes_on`
+    marks a rejection after which the run is entered again: `on_reject: continue`, or a tool called on it (1.2). Until
+    `valid_until` (RFC 3339) the first call that leaves the process may start (1.2). `on_expire` marks what is no
+    answer: nobody gave one in time, and this tool is called before the run ends `expired` (1.2).
     """
 
     approved: bool
@@ -214,6 +221,31 @@ class Decision:
     answers: Json | None = None
     edits: Mapping[str, Json] = field(default_factory=dict)
     goes_on: bool = False
+    phase: Phase = "before"
+    on_expire: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Granted:
+    """An approval with an end (`valid_for`), given at `step`, under which nothing has left the process yet."""
+
+    decision: Decision
+    step: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class IsStillValid:
+    """Whether something may still be called under this approval. Outcome: True or False.
+
+    True also after its end when a call under it was begun in time: what was begun is finished.
+    """
+
+    granted: Granted
+
+
+@dataclass(frozen=True, kw_only=True)
+class WentStale:
+    """Outcome of AskModel or CallTool in place of its own: the approval in `granted` has ended, nothing was called."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,8 +267,8 @@ class Pause:
     `action` is what the decider is shown: for kind `tool` the rendered action with `${NAME}` kept, for an approval
     step None (the message is `reason`), for the guardrail the step's output. `digest` is `1:<hex>` (design 6).
     `differs_from` is set when a decision was given for something else than what would run now: the decision that no
-    longer fits, with `what_differs` in words (design 3.3). `policy` holds for this gate; `verdict` is what its rules
-    said, None where it has none.
+    longer fits, with `what_differs` in words (design 3.3); `went_stale` where it only came to its end. `policy` holds
+    for this gate; `verdict` is what its rules said, None where it has none.
     """
 
     step_index: int
@@ -250,6 +282,7 @@ class Pause:
     outputs: Outputs
     differs_from: Decision | None = None
     what_differs: str = ""
+    went_stale: bool = False
     policy: Policy = field(default_factory=Policy)
     verdict: RuleVerdict | None = None
     #: Keyed marks of the present values that the url refers to; they are part of the digest.
@@ -274,6 +307,8 @@ class Recorded:
     key: str | None
 
 
-Effect: TypeAlias = Evaluate | MatchPatterns | ReadEnvironment | Fingerprint | AskModel | CallTool | AskPerson
+Effect: TypeAlias = (
+    Evaluate | MatchPatterns | ReadEnvironment | Fingerprint | AskModel | CallTool | AskPerson | IsStillValid
+)
 #: Effects whose performance leaves the process: the driver commits an attempt row before each.
 OUTSIDE: tuple[type, ...] = (AskModel, CallTool)

@@ -1,7 +1,7 @@
 """What the engine reports: facts, in order (engine semantics 2.3).
 
-`AwaitingApproval`, `Cancelled`, `Expired` and `Interrupted` are never yielded by the engine; the driver and the
-services write them into the same numbered sequence.
+`AwaitingApproval`, `Cancelled` and `Interrupted` are never yielded by the engine; the driver and the services write
+them into the same numbered sequence. `Expired` is, where a tool was called on it (`on_expire`, 1.2).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ class StepStarted:
 class StepCompleted:
     """`index` is the step's position; `replayed` marks an output that an earlier run of the chain produced.
 
-    `within` marks what happened inside a step that goes on: a check, or a tool called on a decision (1.2); `step` is
-    then `<step>.check` or `<step>.on_decision`. `guarded` says that somebody is asked before the run leaves the step.
+    `within` marks what happened inside a step that goes on: a check, or a tool called on a decision or an expiry (1.2);
+    `step` is then `<step>.check`, `<step>.on_decision` or `<step>.on_expire`. `guarded` says that somebody is asked
+    before the run leaves the step.
     """
 
     step: str
@@ -84,5 +85,5 @@ class Interrupted:
     step: str | None = None
 
 
-EngineEvent: TypeAlias = StepStarted | StepCompleted | Completed | Rejected | Failed
-Event: TypeAlias = EngineEvent | AwaitingApproval | Cancelled | Expired | Interrupted
+EngineEvent: TypeAlias = StepStarted | StepCompleted | Completed | Rejected | Failed | Expired
+Event: TypeAlias = EngineEvent | AwaitingApproval | Cancelled | Interrupted

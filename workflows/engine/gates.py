@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from workflows.engine import editing, jsontext
 from workflows.engine.digest import action_digest
-from workflows.engine.effects import AskPerson, Decision, Pause, PauseKind, Recorded
+from workflows.engine.effects import AskPerson, Decision, Granted, IsStillValid, Pause, PauseKind, Recorded
 from workflows.engine.values import Json
 from workflows.engine.walk import Advance, Place, StepFailed, Walk, wrong_outcome
 from workflows.spec.model import ActionStep, Guardrails, Tool
@@ -16,6 +16,7 @@ from workflows.spec.policy_model import Policy
 #: So many times a step's request is opened again because something else would run; then the run fails.
 MAX_REOPENS = 3
 REJECTED = "The approval was rejected."
+EXPIRED = "nobody decided in time: the approval expired"
 
 
 def plain_pause(walk: Walk, place: Place, *, kind: PauseKind, reason: str, policy: Policy) -> Pause:
@@ -32,10 +33,11 @@ def tool_pause(walk: Walk, place: Place, *, tool: Tool, action: Json, marked: Js
     return replace(pause, tool=tool.name, action=action, url_marks=url_marks)
 
 
-def taken(walk: Walk, pause: Pause) -> Decision | Pause:
+def taken(walk: Walk, pause: Pause) -> Advance[Decision | Pause]:
     """The stored decision if it was given for exactly this; otherwise the pause that has to ask, again or at last.
 
-    A rejection needs no comparison. StepFailed when what waits keeps changing.
+    A rejection needs no comparison. An approval that ended before anything was called is asked for again, as often as
+    that happens (spec 1.2, `valid_for`); StepFailed when what waits keeps changing.
     """
     _check_showable(pause)
     stored, walk.stored = walk.stored_for(walk.place(pause.step_index)), None
@@ -44,7 +46,7 @@ def taken(walk: Walk, pause: Pause) -> Decision | Pause:
             return stored
         differs = _what_differs(stored, pause)
         if not differs:
-            return stored
+            return (yield from _in_time(stored, pause))
         if stored.reopens >= MAX_REOPENS:
             raise StepFailed(
                 f'Step "{pause.step}": what needs approval changed again after it was asked for {MAX_REOPENS} times'
@@ -52,6 +54,27 @@ def taken(walk: Walk, pause: Pause) -> Decision | Pause:
             )
         return replace(pause, differs_from=stored, what_differs=differs)
     return pause
+
+
+def granted(decision: Decision, step: str) -> Granted | None:
+    """The approval as calls are made under it, where it has an end."""
+    if not decision.approved or decision.valid_until is None:
+        return None
+    return Granted(decision=decision, step=step)
+
+
+def _in_time(stored: Decision, pause: Pause) -> Advance[Decision | Pause]:
+    approval = granted(stored, pause.step)
+    if approval is None:
+        return stored
+    effect = IsStillValid(granted=approval)
+    answer = yield effect
+    if not isinstance(answer, bool):
+        raise wrong_outcome(effect, answer)
+    if answer:
+        return stored
+    ended = f"nothing else: the approval held until {stored.valid_until}, and nothing had been called by then"
+    return replace(pause, differs_from=stored, what_differs=ended, went_stale=True)
 
 
 def asked(pause: Pause) -> Advance[Decision]:

@@ -9,13 +9,13 @@ from collections.abc import Generator
 from typing import Any
 
 from workflows.engine import deciding, gates, keeping, steps, tools, vars
-from workflows.engine.effects import Effect, Pause, ReadEnvironment
-from workflows.engine.events import Completed, EngineEvent, Failed, Rejected, StepCompleted, StepStarted
+from workflows.engine.effects import Decision, Effect, Pause, Phase, ReadEnvironment
+from workflows.engine.events import Completed, EngineEvent, Expired, Failed, Rejected, StepCompleted, StepStarted
 from workflows.engine.situation import Situation
 from workflows.engine.values import NOTHING, Json
 from workflows.engine.vars import VarsError
-from workflows.engine.walk import Advance, Place, StepFailed, StepRejected, Walk
-from workflows.spec.model import Spec
+from workflows.engine.walk import Advance, ApprovalEnded, Place, StepFailed, StepRejected, Walk
+from workflows.spec.model import ApprovalStep, Spec
 
 
 def run(spec: Spec, situation: Situation) -> Generator[EngineEvent | Effect, Any, None]:
@@ -28,21 +28,95 @@ def run(spec: Spec, situation: Situation) -> Generator[EngineEvent | Effect, Any
     yield from _replayed(walk)
     if (yield from _was_rejected(walk)):
         return
+    if walk.stored is not None and walk.stored.on_expire is not None:
+        yield from _nobody_decided(walk, walk.stored, walk.stored.on_expire)
+        return
     try:
         walk.variables = yield from _variables(walk)
     except VarsError as problem:
         yield Failed(error=str(problem))
         return
-    first = position.step_index
-    if position.phase == "after":
-        if not (yield from _entered_after(walk, walk.place(first))):
-            return
-        first += 1
-    for index in range(first, len(walk.steps)):
-        if not (yield from _step(walk, walk.place(index))):
-            return
-    names = {step.step for step in walk.steps}
-    yield Completed(output=_in_step_order(walk), inner=tuple(name for name in walk.outputs if name not in names))
+    if situation.purpose == "on_decision":
+        yield from _only_called(walk)
+        return
+    index, phase = position.step_index, position.phase
+    if walk.stored is not None and walk.stored.step_index < index:
+        walk.granted = gates.granted(walk.stored, walk.steps[walk.stored.step_index].step)
+    while True:
+        try:
+            went_through = yield from _steps(walk, index, phase)
+        except ApprovalEnded:
+            index, phase = _back_to_gate(walk)
+            continue
+        if went_through:
+            names = {step.step for step in walk.steps}
+            inner = tuple(name for name in walk.outputs if name not in names)
+            yield Completed(output=_in_step_order(walk), inner=inner)
+        return
+
+
+def _steps(walk: Walk, index: int, phase: Phase) -> Advance[bool]:
+    """Whether the run went through every step from here on."""
+    if phase == "after":
+        if not (yield from _entered_after(walk, walk.place(index))):
+            return False
+        index += 1
+    for later in range(index, len(walk.steps)):
+        if not (yield from _step(walk, walk.place(later))):
+            return False
+    return True
+
+
+def _back_to_gate(walk: Walk) -> tuple[int, Phase]:
+    """Where the approval was given that ended before anything was called: what came of it since is forgotten."""
+    ended, walk.granted = walk.granted, None
+    if ended is None:
+        raise TypeError("an approval without an end cannot end")
+    walk.stored = ended.decision
+    index, phase = ended.decision.step_index, ended.decision.phase
+    for step in walk.steps[index if phase == "before" else index + 1 :]:
+        walk.outputs.pop(step.step, None)
+    return index, phase
+
+
+def _nobody_decided(walk: Walk, stored: Decision, tool: str) -> Advance[None]:
+    """Call what the policy calls then, and end as `expired`, whatever came of it (spec 1.2, `on_expire`).
+
+    Nothing of the gate itself is filled or compared: nobody approved anything.
+    """
+    position = walk.situation.position
+    place = walk.place(position.step_index)
+    if position.phase == "before":
+        yield StepStarted(step=place.step, index=place.index)
+    error = gates.EXPIRED
+    try:
+        walk.variables = yield from _variables(walk)
+        yield from deciding.called_on(walk, place, stored, tool, tools.call_inside)
+    except (VarsError, StepFailed) as problem:
+        error = f"{error}; {problem}"
+    yield Expired(step=place.step, error=error)
+
+
+def _only_called(walk: Walk) -> Advance[None]:
+    """Call what a recorded request calls on its decision; the steps are another run's (spec 1.2, `mode: record`)."""
+    place = walk.place(walk.situation.position.step_index)
+    step, decision = walk.steps[place.index], walk.stored
+    yield StepStarted(step=place.step, index=place.index)
+    tool = None
+    if isinstance(step, ApprovalStep) and decision is not None:
+        on_decision = step.policy.on_decision
+        tool = on_decision.approved if decision.approved else on_decision.rejected
+    if decision is None or tool is None:
+        yield Failed(step=place.step, error=f'Step "{place.step}": nothing is called here on this decision.')
+        return
+    try:
+        output = yield from deciding.called_on(walk, place, decision, tool, tools.call_inside)
+    except StepFailed as problem:
+        yield Failed(step=place.step, error=str(problem))
+        return
+    name = f"{place.step}.on_decision"
+    given = {} if output is NOTHING else {name: output}
+    yield Completed(output=given, inner=tuple(one for one in walk.outputs if one != name))
 
 
 def _replayed(walk: Walk) -> Advance[None]:
@@ -69,6 +143,8 @@ def _was_rejected(walk: Walk) -> Advance[bool]:
     stored = walk.stored
     if stored is None or stored.approved or stored.goes_on or stored.step_index != position.step_index:
         return False
+    if stored.on_expire is not None or walk.situation.purpose:
+        return False
     place = walk.place(position.step_index)
     if position.phase == "before":
         yield StepStarted(step=place.step, index=place.index)
@@ -88,7 +164,9 @@ def _variables(walk: Walk) -> Advance[dict[str, Json]]:
 
 def _step(walk: Walk, place: Place) -> Advance[bool]:
     """Whether the run goes on after this step; its events say why when it does not."""
-    yield StepStarted(step=place.step, index=place.index)
+    if walk.begun != place.index:
+        yield StepStarted(step=place.step, index=place.index)
+    walk.begun = place.index
     try:
         done = yield from steps.perform(walk, place, walk.steps[place.index])
         # Every kind of step guards its own acts; this holds the rule for a kind that forgets to.

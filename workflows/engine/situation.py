@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from workflows.engine.effects import Decision, Phase
 from workflows.engine.values import NOTHING, Json, MaybeJson, Outputs
@@ -35,7 +36,8 @@ class Situation:
     takes over has them already. `edits` are applied to the action at `position` (a proposal that nobody decided yet);
     those of a decision are in the decision. `opened` says that the gate at `position` was opened before: its rules are
     not asked again. `root` is the id of the chain's first run, and `rebinds` how often the chain was bound to a changed
-    spec, for idempotency keys (1.2).
+    spec, for idempotency keys (1.2). `purpose` `on_decision` is a run that only calls what a recorded request calls on
+    its decision (1.2).
     """
 
     input: str
@@ -48,6 +50,7 @@ class Situation:
     opened: bool = False
     root: str | None = None
     rebinds: int = 0
+    purpose: Literal["", "on_decision"] = ""
 
     @property
     def key_root(self) -> str | None:

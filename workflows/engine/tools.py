@@ -25,7 +25,7 @@ from workflows.engine.effects import CallTool, Fingerprint, HttpCall, ReadEnviro
 from workflows.engine.httpcall import RenderedBody, RenderedRequest
 from workflows.engine.render11 import Rendered
 from workflows.engine.values import Json, MaybeJson
-from workflows.engine.walk import Advance, Place, StepFailed, Walk, wrong_outcome
+from workflows.engine.walk import Advance, Place, StepFailed, Walk, outside, wrong_outcome
 from workflows.spec import spans
 from workflows.spec.model import ComponentTool, FailureRule, GmailTool, HttpTool, SlackTool, Tool
 
@@ -60,7 +60,7 @@ def run_tool(walk: Walk, place: Place, name: str) -> Advance[MaybeJson]:
 
 
 def call_inside(walk: Walk, place: Place, name: str, purpose: Purpose) -> Advance[MaybeJson]:
-    """A tool that a gate calls (spec 1.2: `on_decision`, `auto.check`); StepFailed for one that needs an approval."""
+    """A tool that a gate calls (spec 1.2: `on_decision`, `on_expire`, `check`); StepFailed if it needs approval."""
     tool = _found(walk, place, name)
     if _needs_approval(tool):
         raise StepFailed(f'Tool "{name}" needs an approval itself, so it cannot be called here. Nothing was sent.')
@@ -113,7 +113,7 @@ def _called(
         call = idempotent(call, walk.situation.key_root, place, purpose)
     step = f"{place.step}.{purpose.what}" if purpose else place.step
     effect = CallTool(step=step, index=place.index, tool=request.tool, call=call)
-    outcome = yield effect
+    outcome = yield from outside(walk, effect)
     if isinstance(outcome, ToolFailed):
         raise StepFailed(outcome.error)
     if not isinstance(outcome, ToolOutput):

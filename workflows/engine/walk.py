@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias, TypeVar
 
-from workflows.engine.effects import Decision, Effect
+from workflows.engine.effects import AskModel, CallTool, Decision, Effect, Granted, WentStale
 from workflows.engine.events import EngineEvent
 from workflows.engine.scope import scope
 from workflows.engine.situation import Situation
@@ -24,6 +24,10 @@ class StepFailed(Exception):
 
 class StepRejected(Exception):
     """A person said no; the text is the reason."""
+
+
+class ApprovalEnded(Exception):
+    """An approval came to its end before anything left the process under it: its gate is entered again."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,12 +48,18 @@ class Done:
 
 @dataclass(kw_only=True)
 class Walk:
-    """A run on its way. `outputs` grows with every step; `stored` is a decision that no gate has taken yet."""
+    """A run on its way. `outputs` grows with every step; `stored` is a decision that no gate has taken yet.
+
+    `granted` is the approval with an end under which nothing has left the process yet. `begun` is the step whose start
+    was told last.
+    """
 
     spec: Spec
     situation: Situation
     outputs: Outputs
     stored: Decision | None
+    granted: Granted | None = None
+    begun: int | None = None
     variables: dict[str, Json] = field(default_factory=dict)
 
     @property
@@ -80,6 +90,15 @@ class Walk:
     def stored_for(self, place: Place) -> Decision | None:
         """The stored decision, if it was given at this step and nothing took it."""
         return self.stored if self.stored is not None and self.stored.step_index == place.index else None
+
+
+def outside(walk: Walk, effect: AskModel | CallTool) -> Advance[Any]:
+    """The outcome of a call that leaves the process. ApprovalEnded when the approval that lets it go has ended."""
+    outcome = yield effect if walk.granted is None else replace(effect, granted=walk.granted)
+    if isinstance(outcome, WentStale):
+        raise ApprovalEnded
+    walk.granted = None
+    return outcome
 
 
 def wrong_outcome(effect: Effect, outcome: object) -> TypeError:
