@@ -104,7 +104,7 @@ def fields(
 
 def elsewhere(drawn: tuple[Field, ...], errors: Iterable[Mapping[str, str]]) -> list[str]:
     """Problems that belong to no field."""
-    paths = [field.path for field in _flat(drawn)]
+    paths = [field.path for field in flat(drawn)]
     return [error["message"] for error in errors if not any(is_in(error["path"], path) for path in paths)]
 
 
@@ -227,10 +227,10 @@ def is_in(path: str, whole: str) -> bool:
     return path == whole or path.startswith((f"{whole}.", f"{whole}["))
 
 
-def _flat(drawn: tuple[Field, ...]) -> Iterable[Field]:
+def flat(drawn: tuple[Field, ...]) -> Iterable[Field]:
     for field in drawn:
         yield field
-        yield from _flat(field.fields)
+        yield from flat(field.fields)
 
 
 # Reading -----------------------------------------------------------------------------------------------------

@@ -19,6 +19,8 @@ class Problem:
     sentence: str
     next_move: str
     status: int
+    #: Ids and labels of the fields where something is wrong: the page leads there.
+    places: tuple[tuple[str, str], ...] = ()
 
 
 def problem_of(error: Exception) -> Problem:

@@ -2,24 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-from urllib.parse import urlsplit
 
-from approvals.errors import in_words
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.policy import policy_of
-from approvals.queue import decision_of
-from approvals.records import Record
-from statestore.clock import now
-from workflows.admin.words import Badge, Data, clipped, data, duration, visible
-from workflows.engine.components import CATALOGUE
+from approvals.wording import (
+    LINE,
+    MOST_ROWS,
+    Message,
+    Part,
+    ending_of,
+    goes_on,
+    host_of,
+    is_open,
+    left,
+    line_of,
+    message_of,
+    parts_of,
+    promise_of,
+    vote_counts,
+)
+from workflows.admin.words import MOST, SHORT, Badge, Data, data, text_of, visible
 from workflows.engine.values import Json
 
-LINE = 160
-#: A table that is longer than this is not read row by row: what is left shows as JSON in its last row.
-MOST_ROWS = 60
+__all__ = [
+    "LINE",
+    "MOST_ROWS",
+    "Message",
+    "Row",
+    "badge_of",
+    "ending_of",
+    "goes_on",
+    "host_of",
+    "is_open",
+    "left",
+    "line_of",
+    "message_of",
+    "promise_of",
+    "rows_of",
+    "shares",
+    "vote_counts",
+]
+
 #: A message that is longer than this opens like all that is long.
 LETTER = 2000
 
@@ -35,189 +58,34 @@ class Row:
     letter: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Message:
-    """What an action posts or mails: how that is called, where to, what stands in front, all its texts."""
+def rows_of(kind: str, action: Json, *, cut: int = 0, link: str = "") -> list[Row]:
+    """The action as a table, in the order written. Every value is there; what is long opens.
 
-    do: str
-    does: str
-    place: str
-    head: str
-    texts: dict[str, Json]
-
-
-def host_of(url: str) -> str:
-    """Where a request goes, as it is written: no user name, references kept."""
-    try:
-        return urlsplit(url).netloc.rpartition("@")[2] or url
-    except ValueError:
-        return url
+    `cut` is how many characters are too many: they go from the longest values, which lead to `link`.
+    """
+    parts = list(parts_of(kind, action))
+    sizes = [len(text_of(part.value)) for part in parts]
+    most = max(SHORT, shares(sizes, sum(sizes) - cut)) if cut else MOST
+    return [_row(part, most, link) for part in parts]
 
 
-#: How each kind is called, the field that says where to, the field that a line quotes.
-_MESSAGES = {
-    "slack_post_message": ("Post to the Slack channel", "Posts to the Slack channel", "channel", "text"),
-    "gmail_send": ("Send a mail to", "Sends a mail to", "to", "subject"),
-}
+def shares(sizes: list[int], budget: int) -> int:
+    """The size to which each is cut so that together they fit: what is shorter than that stays whole."""
+    left = max(0, budget)
+    for number, size in enumerate(ordered := sorted(sizes)):
+        share = left // (len(ordered) - number)
+        if size > share:
+            return share
+        left -= size
+    return max(sizes, default=0)
 
 
-def message_of(action: Json) -> Message | None:
-    """The message that an action sends, by a tool of its own or by a component; None when it is no message."""
-    if not isinstance(action, dict):
-        return None
-    kind: Json = action.get("action")
-    texts: Json = action
-    if kind == "component":
-        component = CATALOGUE.get(str(action.get("use")))
-        op = component.ops.get(str(action.get("op"))) if component is not None else None
-        if op is None:
-            return None
-        kind, texts = op.action, action.get("with")
-    if kind not in _MESSAGES:
-        return None
-    do, does, place, head = _MESSAGES[kind]
-    if not isinstance(texts, dict) or place not in texts or head not in texts:
-        return None
-    return Message(do=do, does=does, place=str(texts[place]), head=str(texts[head]), texts=texts)
-
-
-def line_of(request: ApprovalRequest, record: Record | None = None) -> str:
-    """What will run, in one line; with its record also where a request goes."""
-    if request.kind == "tool":
-        action = record["action"] if record is not None else None
-        message = message_of(action)
-        if message is not None:
-            return clipped(f"{message.do} {message.place}: {message.head}", LINE)
-        if isinstance(action, dict) and "url" in action:
-            return clipped(
-                f"{action.get('method', '')} {host_of(str(action['url']))} with the tool {request.tool}", LINE
-            )
-        return clipped(f"Call the tool {request.tool}", LINE)
-    if request.kind == "guardrail":
-        return clipped(f"Accept an unsure answer: {request.reason}", LINE)
-    if request.mode == "record":
-        return clipped(f"No run waits for it: {request.reason}", LINE)
-    return clipped(request.reason, LINE)
-
-
-def vote_counts(votes: dict[str, Any]) -> str:
-    """What an approval did that does not decide by itself yet."""
-    more = votes["needed"] - votes["given"]
-    people = "person" if more == 1 else "people"
-    return f"Your approval counts. {more} more {people} must approve before the run goes on."
-
-
-def goes_on(request: ApprovalRequest) -> bool:
-    """Whether the run goes on after a rejection too."""
-    return policy_of(request).on_reject == "continue"
-
-
-def promise_of(request: ApprovalRequest, record: Record) -> tuple[str, str]:
-    """What approving does, and what rejecting does, each in a sentence."""
-    if request.mode == "record":
-        return "It is kept as approved. No run waits for it.", "It is kept as rejected. No run waits for it."
-    held = policy_of(request)
-    yes, no = _promise_of(request, record)
-    if goes_on(request):
-        no = no.replace(_ENDS, "The run goes on with its next step, which can read the rejection.")
-    called = held.on_decision
-    return _first(called.approved) + yes, _first(called.rejected) + no
-
-
-def _first(tool: str | None) -> str:
-    return "" if tool is None else f"First calls the tool “{clipped(tool, LINE)}”. "
-
-
-_ENDS = "The run ends as rejected; no later step runs."
-
-
-def _promise_of(request: ApprovalRequest, record: Record) -> tuple[str, str]:
-    action, step = record["action"], clipped(request.step, LINE)
-    no = _ENDS
-    if request.kind == "tool":
-        tool = clipped(request.tool, LINE)
-        message = message_of(action)
-        if message is not None:
-            to = f"{message.does} {clipped(message.place, LINE)}"
-            yes = f"{to} with the tool “{tool}” (step “{step}”), then goes on with the workflow."
-        elif isinstance(action, dict) and "url" in action:
-            method, host = clipped(str(action.get("method", "")), 20), clipped(host_of(str(action["url"])), LINE)
-            yes = f"Sends {method} to {host} with the tool “{tool}” (step “{step}”), then goes on with the workflow."
-        else:
-            yes = f"Runs the tool “{tool}” (step “{step}”), then goes on with the workflow."
-        return yes, f"Nothing is sent. {no}"
-    if request.kind == "guardrail":
-        return f"Accepts the answer of step “{step}” as it stands, and goes on with the workflow.", no
-    return f"Goes on after step “{step}”.", no
-
-
-def rows_of(kind: str, action: Json) -> list[Row]:
-    """The action as a table, in the order written. Every value is there; what is long opens."""
-    if kind != "tool" or not isinstance(action, dict):
-        fields = list(_fields(action, ""))
-        if len(fields) > MOST_ROWS:
-            return [Row(group="", name="output", value=data(action))]
-        return [Row(group="", name=name or "output", value=data(value)) for name, value in fields]
-    message = message_of(action)
-    rows = [_letter_row(name, text) for name, text in message.texts.items() if name in _LETTERS] if message else []
-    for name, value in action.items():
-        if message is not None and (name == "with" or name in _LETTERS):
-            continue
-        if isinstance(value, dict) and name in ("headers", "query", "with", "secrets"):
-            rows.extend(Row(group=name, name=key, value=data(text)) for key, text in value.items())
-        elif isinstance(value, dict) and name == "body":
-            rows.extend(_body_rows(value))
-        else:
-            rows.append(Row(group="", name=_NAMES.get(str(name), str(name)), value=data(value)))
-    return rows
-
-
-_NAMES: dict[str, str] = {"action": "kind of call", "use": "component"}
-#: The texts of messages: what matters, so they stand first.
-_LETTERS = ("channel", "text", "to", "subject", "body")
-
-
-def _letter_row(name: str, text: Json) -> Row:
-    whole = str(text).replace("\r\n", "\n")
-    return Row(group="", name=name, value=data(text), letter=visible(whole) if len(whole) <= LETTER else "")
-
-
-def _body_rows(body: dict[str, Json]) -> Iterator[Row]:
-    for kind, content in body.items():
-        fields = list(_fields(content, ""))
-        if kind == "content_type" or len(fields) > MOST_ROWS:
-            yield Row(group="body", name=kind, value=data(content))
-        else:
-            yield from (Row(group=f"body ({kind})", name=name or kind, value=data(value)) for name, value in fields)
-
-
-def _fields(value: Json, name: str) -> Iterator[tuple[str, Json]]:
-    """The leaves of a tree with their paths; an empty object or list is a leaf."""
-    if isinstance(value, dict) and value:
-        for key, inner in value.items():
-            yield from _fields(inner, f"{name}.{key}" if name else key)
-    elif isinstance(value, list) and value:
-        for number, inner in enumerate(value):
-            yield from _fields(inner, f"{name}[{number}]")
-    else:
-        yield name, value
-
-
-def is_open(request: ApprovalRequest) -> bool:
-    """Whether it can still be decided, as far as this row tells."""
-    return request.status == RequestStatus.OPEN and request.expires_at > now()
-
-
-def left(request: ApprovalRequest) -> str:
-    """`6 days 23 hours`, "" when the time is over."""
-    span = request.expires_at - now()
-    return duration(span) if span.total_seconds() > 0 else ""
-
-
-def ending_of(request: ApprovalRequest) -> str:
-    """What became of a request that is over: `approved by Asha on 2026-11-29 at 10:00 UTC (admin)`."""
-    decision: dict[str, Any] | None = decision_of(str(request.key), request.workspace)
-    return in_words(decision) if decision is not None else request.get_status_display()
+def _row(part: Part, most: int, link: str) -> Row:
+    letter = ""
+    if part.is_letter:
+        whole = text_of(part.value).replace("\r\n", "\n")
+        letter = visible(whole) if len(whole) <= min(LETTER, most) else ""
+    return Row(group=part.group, name=part.name, value=data(part.value, most=most, link=link), letter=letter)
 
 
 _ENDINGS = {

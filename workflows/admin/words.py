@@ -11,7 +11,7 @@ from workflows.engine.values import Json
 from workflows.models import Status
 from workflows.visible import clipped, duration, visible
 
-__all__ = ["Badge", "Data", "ago", "badge", "clipped", "data", "duration", "visible"]
+__all__ = ["Badge", "Data", "ago", "badge", "clipped", "data", "duration", "text_of", "visible"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,20 +53,27 @@ class Data:
     short: str
     full: str = ""
     note: str = ""
+    #: Where all of it can be had, for what is cut.
+    link: str = ""
 
 
 SHORT = 160
 MOST = 200_000
 
 
-def data(value: Json, *, short: int = SHORT, most: int = MOST) -> Data:
+def data(value: Json, *, short: int = SHORT, most: int = MOST, link: str = "") -> Data:
     """Text as text, anything else as JSON. Over `most` characters it is cut, and the note says where the rest is."""
     line = value if isinstance(value, str) else jsontext.dumps(value)
     if len(line) <= short and "\n" not in line:
         return Data(short=clipped(line, short))
-    whole = value if isinstance(value, str) else jsontext.dumps_pretty(value)
-    note = ""
-    if len(whole) > most:
-        note = f"Cut: {most} of {len(whole)} characters are shown. GET /runs/<id> answers with all of it."
-        whole = whole[:most]
-    return Data(short=clipped(line, short), full=visible(whole), note=note)
+    whole = text_of(value)
+    if len(whole) <= most:
+        return Data(short=clipped(line, short), full=visible(whole))
+    note = f"Clipped, {most:,} of {len(whole):,} characters."
+    rest = "" if link else " GET /runs/<id> answers with all of it."
+    return Data(short=clipped(line, short), full=visible(whole[:most]), note=note + rest, link=link)
+
+
+def text_of(value: Json) -> str:
+    """All of a value as a page shows it: text as it is, anything else as JSON in lines."""
+    return value if isinstance(value, str) else jsontext.dumps_pretty(value)

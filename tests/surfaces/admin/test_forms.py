@@ -152,7 +152,7 @@ def test_what_does_not_fit_is_told_at_its_field_and_changes_nothing(
     page = told.content.decode()
     assert told.status_code == 400
     assert "Nothing was decided" in page
-    drawn = {field.path: field for field in forms._flat(told.context["fields"])}
+    drawn = {field.path: field for field in forms.flat(told.context["fields"])}
     wrong = {path: field.problems for path, field in drawn.items() if field.problems}
     at = "answers.address.city" if name == "address.country" else f"answers.{name}"
     words = words.removeprefix("city: ")
