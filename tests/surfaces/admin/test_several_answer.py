@@ -129,7 +129,7 @@ def fast(monkeypatch: pytest.MonkeyPatch) -> None:
     def ahead() -> datetime:
         return now() + timedelta(days=365)
 
-    monkeypatch.setattr("approvals.admin.words.now", ahead)
+    monkeypatch.setattr("approvals.wording.now", ahead)
 
 
 def test_a_clock_that_is_ahead_approves_nothing_that_was_typed_wrongly(
