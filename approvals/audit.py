@@ -46,11 +46,15 @@ BATCH = 500
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What `verify` found. `first_bad` names the first entry that does not fit and why; None when all is well."""
+    """What `verify` found. `first_bad` names the first entry that does not fit and why; None when all is well.
+
+    `head` is the hash of the last seal.
+    """
 
     workspace: str
     sealed: int
     unsealed: int
+    head: str = ""
     first_bad: str | None = None
 
 
@@ -144,7 +148,7 @@ def verify(workspace: str = WORKSPACE) -> Report:
         wrong = next((entry for entry in unsealed.order_by("id").iterator() if own_hash(entry) != entry.own_hash), None)
         if wrong is not None:
             bad = f"unsealed entry with id {wrong.pk}: its content does not match its hash"
-    return Report(workspace=workspace, sealed=number, unsealed=unsealed.count(), first_bad=bad)
+    return Report(workspace=workspace, sealed=number, unsealed=unsealed.count(), head=previous, first_bad=bad)
 
 
 def _head(workspace: str) -> tuple[int, str]:

@@ -83,6 +83,30 @@ def test_export_writes_one_object_a_line(tmp_path: Path, people: People) -> None
     assert {"act", "actor", "actor_detail", "surface", "at", "own_hash", "seal_no"} <= set(entries[0])
 
 
+def test_a_receipt_is_checked_against_the_seal_that_was_noted(tmp_path: Path, people: People) -> None:
+    key = to_pause(write_spec(tmp_path, ASKING))[1]
+    command("approvals", "reject", key, "--reason", "no", "--as", "approver")
+    told = command("audit", "receipt", key)
+    assert told.code == 0
+    file = tmp_path / "receipt.json"
+    file.write_text(told.out, encoding="utf-8")
+    seal = command("audit", "verify").out.split()[-1]
+    assert command("audit", "verify", "--receipt", str(file), "--head", seal).code == 0
+    assert "Compare that seal" in command("audit", "verify", "--receipt", str(file)).out
+    wrong = command("audit", "verify", "--receipt", str(file), "--head", "1:" + "0" * 64)
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "does not pass through" in wrong.err
+    file.write_text(told.out.replace("no", "yes"), encoding="utf-8")
+    assert command("audit", "verify", "--receipt", str(file), "--head", seal).code == 2
+
+
+def test_receipts_are_asked_for_by_key_and_checked_by_file(tmp_path: Path, people: People) -> None:
+    assert command("audit", "receipt", "not-a-key").code == 2
+    assert command("audit", "verify", "--receipt", str(tmp_path / "none")).code == 2
+    assert command("audit", "verify", "--head", "1:ab").code == 64
+    assert command("audit", "verify", "--receipt", "x", "--head", "ab").code == 64
+
+
 def test_a_token_is_the_only_thing_on_stdout_and_stored_as_a_hash(people: People) -> None:
     told = command("api_token", "approver", "--name", "for the shop")
     assert told.code == 0
