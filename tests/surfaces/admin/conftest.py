@@ -13,9 +13,12 @@ from django.urls import reverse
 from approvals.models import ApprovalRequest
 from tests.fakes_tools import FakeTools
 from tests.surfaces.admin import scenes
+from tests.surfaces.admin.browsing import browser, visit
 from tests.workbench import PAYING_ANSWERS, to_pause
 from workflows.models import Run
 from workflows.registry import SpecFile
+
+__all__ = ["browser", "visit"]
 
 QUEUE = "/admin/approvals/approvalrequest/"
 RUNS = "/admin/workflows/run/"

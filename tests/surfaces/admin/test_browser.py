@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from approvals.services import decide
-from tests.conftest import PASSWORD, ROOT, Clock, People, Processes, allow
+from tests.conftest import Clock, People, Processes, allow
 from tests.fakes_tools import FakeTools
 from tests.surfaces.admin import looks, scenes
+from tests.surfaces.admin.browsing import PATIENCE, SHOTS
 from tests.surfaces.admin.conftest import QUEUE, RUNS, decide_url, run_url
 from tests.surfaces.forms import answering
 from tests.workbench import acting, begin, to_pause, work
@@ -22,82 +21,7 @@ from workflows.models import Run, Status
 from workflows.registry import SpecFile
 from workflows.runs import newest
 
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-SHOTS = ROOT / "build" / "screenshots"
-#: Milliseconds for a page to come after a click, on a machine that does much else.
-PATIENCE = 30_000
-
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(scope="module")
-def browser(chromium: str) -> Iterator[Browser]:
-    """One browser for this file. Its driver keeps an event loop in this thread, which Django would refuse to share."""
-    before = os.environ.get("DJANGO_ALLOW_ASYNC_UNSAFE")
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    try:
-        with sync_playwright() as driver:
-            expect.set_options(timeout=PATIENCE)
-            browser = driver.chromium.launch(executable_path=chromium, args=list(FLAGS))
-            yield browser
-            browser.close()
-    finally:
-        if before is None:
-            del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-        else:
-            os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = before
-
-
-class Visitor:
-    """A page of the browser at this site; notes what a browser complains about and every request to elsewhere."""
-
-    def __init__(self, browser: Browser, site: str, **options: Any) -> None:
-        self.site = site
-        self.context = browser.new_context(base_url=site, viewport=looks.WIDE, **options)  # type: ignore[arg-type]
-        self.page: Page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self._elsewhere(request.url))
-        self.page.on("console", lambda message: self._said(message.type, message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-
-    def _elsewhere(self, url: str) -> None:
-        if not url.startswith((self.site, "data:")):
-            self.complaints.append(f"asked elsewhere: {url}")
-
-    def _said(self, kind: str, text: str) -> None:
-        # A page that answers 403, 404 or 409, or a favicon that is not there, is no fault of the page's text.
-        if kind == "error" and not text.startswith("Failed to load resource: the server responded with a status of 4"):
-            self.complaints.append(text)
-
-    def sign_in(self, name: str) -> None:
-        """As a person does."""
-        self.page.goto("/admin/")
-        self.page.get_by_label("Username").fill(name)
-        self.page.get_by_label("Password").fill(PASSWORD)
-        self.page.get_by_role("button", name="Log in").click()
-        self.page.wait_for_url("**/admin/")
-
-
-@pytest.fixture
-def visit(browser: Browser, live_server: Any) -> Iterator[Any]:
-    visitors: list[Visitor] = []
-
-    def start(**options: Any) -> Visitor:
-        visitors.append(Visitor(browser, live_server.url, **options))
-        return visitors[-1]
-
-    yield start
-    for visitor in visitors:
-        visitor.context.close()
-        assert visitor.complaints == []
 
 
 def test_a_person_signs_in_reads_approves_with_a_reason_and_sees_the_run_go_on(

@@ -1,0 +1,148 @@
+"""The decision page in every state that it has, made through the real services."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from approvals.delegating import delegate
+from approvals.services import decide
+from tests.approvals.policies import member
+from tests.conftest import People, allow
+from tests.surfaces.admin.conftest import decide_url
+from tests.surfaces.forms import answering
+from tests.workbench import acting, key_of, to_pause, work
+from workflows.models import Run
+from workflows.registry import SpecFile, read_spec
+from workflows.runs import cancel_run, newest
+
+#: look (GET) - refund (POST, waits under the policy) - seven steps that follow.
+REFUND = """\
+version: "1.2"
+agent:
+  id: AGENT
+  name: Refunds
+  role: Clerk
+  goal: Pay back what is due.
+  model: {provider: ollama, name: test-model}
+  tools:
+    - {name: look, action: http_request, method: GET, url: "URL/invoice"}
+    - name: refund
+      action: http_request
+      method: POST
+      url: "URL/refunds"
+      headers: {Authorization: "Bearer ${PAY_TOKEN}", X-Case: "{{ input }}"}
+      body:
+        json:
+          amount: 120
+          currency: SGD
+          urgent: false
+          letter: "LETTER"
+          to: {name: "Bo Müller", account: "DE02 1203 0000 0000 2020 51"}
+      approval: {POLICY}
+    - {name: receipt, action: http_request, method: POST, url: "URL/receipt"}
+    - {name: mail, action: http_request, method: POST, url: "URL/mail", requires_approval: true}
+  workflow:
+    - {step: look up the invoice, type: tool, tool: look}
+    - {step: pay it back, type: tool, tool: refund}
+    - {step: write the receipt, type: tool, tool: receipt}
+    - step: is it large
+      type: condition
+      if: "$contains(input, 'large')"
+      then: request_human_approval
+      else: execute_tool(receipt)
+    - {step: mail the customer, type: tool, tool: mail}
+    - {step: sign off, type: approval, message: "All done?"}
+    - {step: archive, type: tool, tool: receipt}
+    - {step: archive again, type: tool, tool: receipt}
+    - {step: last of all, type: tool, tool: receipt}
+"""
+ANSWERS = {
+    "GET /invoice": {
+        "json": {"amount": 120, "lines": [{"what": "parcel", "price": 100}, {"what": "fee", "price": 20}]}
+    },
+    "POST /refunds": {"json": {"id": "r-1"}},
+    "POST /receipt": {"json": {"ok": True}},
+    "POST /mail": {"json": {"sent": True}},
+}
+LETTER = "Dear Bo,\\nwe are sorry that the parcel came late.\\nYou get 120 SGD back.\\n\\nThe refund desk"
+INPUT = "case 118"
+
+
+def refunding(folder: Path, url: str, policy: str = "", *, agent: str = "refunds", letter: str = LETTER) -> SpecFile:
+    """The refund that waits under this policy: `approvers: {quorum: 2}`."""
+    path = folder / f"{agent}.yaml"
+    text = REFUND.replace("AGENT", agent).replace("URL", url).replace("POLICY", policy or "require_reason: never")
+    path.write_text(text.replace("LETTER", letter), encoding="utf-8")
+    return read_spec(path)
+
+
+def voted(folder: Path, url: str) -> str:
+    """Two of three approved, one of them for somebody who handed it on."""
+    asha, chitra, dan = member("asha", "finance"), member("chitra", "finance"), member("dan")
+    member("eve", "finance")
+    spec = refunding(folder, url, "approvers: {quorum: 3, groups: [finance], delegate: true}", agent="voted")
+    _, key = to_pause(spec, input=INPUT)
+    delegate(key, to="dan", actor=acting(chitra, "admin"), reason="I am on a train")
+    decide(key, approved=True, reason="fine by me", actor=acting(asha, "admin"))
+    decide(key, approved=True, actor=acting(dan, "admin"))
+    return key
+
+
+def held_back(folder: Path, url: str, people: People) -> str:
+    """The approver started it under four eyes, and holds the hammer."""
+    allow(people.approver, "approvals.break_glass")
+    spec = refunding(folder, url, "approvers: {four_eyes: true}", agent="held-back")
+    return to_pause(spec, input=INPUT, actor=acting(people.approver))[1]
+
+
+def drifted(folder: Path, url: str) -> str:
+    """The spec's file changed before, on and after the step that waits."""
+    spec = refunding(folder, url, agent="drifted")
+    _, key = to_pause(spec, input=INPUT)
+    text = spec.path.read_text(encoding="utf-8")
+    text = text.replace("amount: 120", "amount: 1200").replace(
+        "step: sign off, type: approval", "step: sign, type: approval"
+    )
+    spec.path.write_text(text, encoding="utf-8")
+    return key
+
+
+def lost(folder: Path, url: str, people: People) -> str:
+    """Decided by another person meanwhile."""
+    _, key = to_pause(refunding(folder, url, agent="lost"), input=INPUT)
+    decide(key, approved=False, reason="not this one", actor=acting(people.approver, "api"))
+    return key
+
+
+def cancelled(folder: Path, url: str, people: People) -> str:
+    run, key = to_pause(refunding(folder, url, agent="cancelled"), input=INPUT)
+    cancel_run(run, actor=acting(people.operator, "cli"), reason="the customer withdrew it")
+    return key
+
+
+def asked_again(spec: SpecFile, people: People, change: object) -> tuple[Run, str]:
+    """Approved, changed by `change`, and therefore asked again."""
+    run, key = to_pause(spec, input=INPUT)
+    decide(key, approved=True, reason="go", actor=acting(people.approver, "admin"))
+    assert callable(change)
+    change()
+    work()
+    return newest(run), key_of(newest(run))
+
+
+def plain(folder: Path, url: str, people: People) -> dict[str, str]:
+    """The addresses of the states that need nothing but these services, by name."""
+    policy = "approvers: {delegate: true, groups: [desk]}, require_reason: reject"
+    member("nora")
+    people.approver.groups.create(name="desk")
+    keys = {
+        "plain": to_pause(refunding(folder, url, policy), input=INPUT)[1],
+        "form": to_pause(answering(folder), input="invoice 7")[1],
+        "clipped": to_pause(refunding(folder, url, agent="clipped", letter="many words " * 3000), input=INPUT)[1],
+        "votes": voted(folder, url),
+        "glass": held_back(folder, url, people),
+        "drift": drifted(folder, url),
+        "lost": lost(folder, url, people),
+        "cancelled": cancelled(folder, url, people),
+    }
+    return {name: decide_url(key) for name, key in keys.items()}
