@@ -13,6 +13,8 @@ from approvals import audit, records
 from approvals.eligible import doubt
 from approvals.models import ApprovalRequest, Audience, AuditEntry, RequestStatus
 from approvals.notices.outbox import tell
+from approvals.proposals import keep_proposers
+from approvals.records import Record
 from approvals.services import close_request
 from statestore.clock import now
 from statestore.conf import value as setting
@@ -138,6 +140,43 @@ class ApprovalDesk:
             reason=reason,
             **facts,
         )
+
+
+def open_request(
+    run: Run, record: Record, policy: Policy, *, key: uuid.UUID, reopened_from: uuid.UUID | str | None
+) -> ApprovalRequest:
+    """Write the record and the request beside it, and tell who is to be told. TooLarge over the record's limit."""
+    lifetime = timedelta(seconds=policy.expires_in or setting("KAMPONG_APPROVAL_TTL"))
+    moment = now()
+    written = records.store_of(run.workspace, run.agent_id).put(records.store_key(key), record, ttl=lifetime)
+    request = ApprovalRequest.objects.create(
+        key=key,
+        workspace=run.workspace,
+        run=run,
+        agent_id=run.agent_id,
+        step=record["step"],
+        step_index=record["step_index"],
+        kind=record["kind"],
+        phase=record["phase"],
+        reason=record["reason"],
+        tool=record["tool"] or "",
+        policy=policy.model_dump_json(exclude_defaults=True),
+        mode=policy.mode,
+        doubt=doubt(policy, run),
+        digest=record["digest"],
+        spec_hash=record["spec_hash"],
+        reopened_from=reopened_from,
+        created_at=moment,
+        expires_at=written.expires_at or moment + lifetime,
+        remind_at=_after(moment, policy.remind_every),
+        escalate_at=_after(moment, policy.escalate.after if policy.escalate else None),
+    )
+    write_audience(request, policy)
+    if reopened_from is not None and record.get("edits"):
+        # Whoever proposed what stands may still not approve it alone.
+        keep_proposers(request, str(reopened_from))
+    tell(request, "opened")
+    return request
 
 
 def _after(moment: datetime, seconds: int | None) -> datetime | None:

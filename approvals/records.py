@@ -9,7 +9,9 @@ from statestore.entries import Versioned
 from statestore.models import StateRecord
 from statestore.store import StateStore
 from workflows import codec
+from workflows.engine.editing import edited_outputs
 from workflows.engine.effects import Decision, Pause
+from workflows.engine.values import Outputs
 from workflows.errors import NotPossible
 from workflows.models import Run, Status
 
@@ -72,6 +74,8 @@ def make(run: Run, pause: Pause) -> Record:
         **codec.outputs_json(pause.outputs),
         "reopens": 0,
     }
+    if pause.url_marks:
+        record["url_marks"] = dict(pause.url_marks)
     verdict = pause.verdict
     if verdict is not None:
         record["advice"] = {"rule": verdict.rule, "reason": verdict.reason}
@@ -84,7 +88,27 @@ def make(run: Run, pause: Pause) -> Record:
             "action": earlier.action,
             "what_differs": pause.what_differs,
         }
+        if earlier.edits:
+            # What was changed before stays changed: the action that is shown now has it in it.
+            record["edits"] = dict(earlier.edits)
     return record
+
+
+def fits(request: ApprovalRequest, record: Record) -> bool:
+    """Whether row and record are of one moment: an edit or a rebind can come between the two readings."""
+    return (request.digest, request.spec_hash) == (record["digest"], record["spec_hash"])
+
+
+def outputs_ahead(record: Record) -> Outputs:
+    """The outputs with which the run goes on: after a rebind those that the spec has ahead of the step."""
+    outputs = codec.outputs_from(record)
+    carried = record.get("carried")
+    return outputs if carried is None else {step: value for step, value in outputs.items() if step in carried}
+
+
+def outputs_approved(record: Record) -> Outputs:
+    """The same, with the edits that stand: what an approval approves."""
+    return edited_outputs(outputs_ahead(record), record.get("edits", {}))
 
 
 def decision_from(record: Record, request: ApprovalRequest, **given: Any) -> Decision:
@@ -96,6 +120,8 @@ def decision_from(record: Record, request: ApprovalRequest, **given: Any) -> Dec
         digest=record["digest"],
         action=record["action"],
         reopens=record["reopens"],
+        phase=record["phase"],
         key=str(request.key),
+        edits=record.get("edits", {}) if given["approved"] else {},
         **given,
     )
