@@ -10,10 +10,12 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         # Models must be loaded first.
-        from approvals import audit, expiry
+        from approvals import audit, expiry, reminding
         from approvals.deskwork import ApprovalDesk
         from workflows import desk, housekeeping
 
         desk.register(ApprovalDesk())
         housekeeping.register("expiry", 1.0, expiry.expire_due)
         housekeeping.register("sealing", 2.0, audit.seal)
+        housekeeping.register("escalation", 5.0, reminding.escalate_due)
+        housekeeping.register("reminders", 5.0, reminding.remind_due)

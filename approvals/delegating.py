@@ -59,20 +59,9 @@ def delegate(
     raise Busy("too many people act on this request at once; try again in a moment")
 
 
-def may_hand_on(request: ApprovalRequest, actor: Actor) -> Verdict:
-    """Whether the actor may hand this request to somebody: who could approve it now, in their own name."""
-    approvers = policy.policy_of(request).approvers
-    if not approvers.delegate:
-        return Verdict(allowed=False, rule="this request cannot be handed on: its policy does not allow it")
-    verdict = policy.may_decide(request, actor, approve=True)
-    if verdict.stands_for is not None:
-        return Verdict(allowed=False, rule="what was handed to you, or is yours for somebody away, goes no further")
-    return verdict
-
-
 def candidates(request: ApprovalRequest, actor: Actor) -> list[AbstractUser]:
     """To whom the actor could hand this request now, by name, the first 200; nobody where the actor may not."""
-    if not may_hand_on(request, actor).allowed:
+    if not policy.Person(actor).may_hand_on(request).allowed:
         return []
     held = policy.policy_of(request)
     own = eligible.able(held, escalated=policy.escalated_to(request))
@@ -83,7 +72,7 @@ def candidates(request: ApprovalRequest, actor: Actor) -> list[AbstractUser]:
 
 def _checked(request: ApprovalRequest, actor: Actor, to: str) -> tuple[Verdict, AbstractUser]:
     """The rule by which the actor may hand it on, and the user who may take it."""
-    verdict = may_hand_on(request, actor)
+    verdict = policy.Person(actor).may_hand_on(request)
     policy.need(verdict)
     users: Any = get_user_model().objects
     receiver = users.filter(**{get_user_model().USERNAME_FIELD: to}, is_active=True).first()

@@ -35,6 +35,11 @@ def holders() -> Any:
     return ModelBackend().with_perm(DECIDE)
 
 
+def members(groups: tuple[str, ...]) -> set[int]:
+    """The ids of those who are in one of these groups and hold the permission to decide."""
+    return set(holders().filter(groups__name__in=groups).values_list("pk", flat=True))
+
+
 def able(policy: Policy, starter: int | None = None, escalated: tuple[str, ...] = ()) -> set[int]:
     """The ids of all users who could approve now in their own name, a run that this user started."""
     approvers = policy.approvers

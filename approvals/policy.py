@@ -136,6 +136,17 @@ class Person:
             return roles[0]
         return self._others_too(request, self.approving(request))
 
+    def may_hand_on(self, request: ApprovalRequest) -> Verdict:
+        """Whether the actor may hand this request to somebody: who could approve it now, in their own name."""
+        if not policy_of(request).approvers.delegate:
+            return (
+                self.at_all if not self.at_all.allowed else _refused("this request cannot be handed on by its policy")
+            )
+        verdict = self.may(request, approve=True)
+        if verdict.stands_for is not None:
+            return _refused("what was handed to you, or is yours while somebody is away, goes no further")
+        return verdict
+
     def approving(self, request: ApprovalRequest) -> list[Verdict]:
         """The roles in which the actor's approval counts now, having voted aside; one refusal where there is none."""
         roles = self._roles(request)
@@ -176,10 +187,11 @@ class Person:
         persons = {role.stands_for or self._user_id for role in roles}
         if persons.isdisjoint({vote.user_id for vote in given} | {vote.for_user_id for vote in given}):
             return roles[0]
-        counted = counted_votes(request, given)
-        free = (role for role in roles if (role.stands_for or self._user_id) not in counted)
-        taken = "whoever you stand in for, or stands in for you, approved this already; both count as one person"
-        return next(free, _refused(taken))
+        mine = Vote(user_id=self._user_id)
+        counted = counted_votes(request, [*given, mine])
+        if len(counted) == len(counted_votes(request, given)):
+            return _refused("whoever you stand in for, or stands in for you, approved this; you count as one person")
+        return next((role for role in roles if counted.get(role.stands_for or self._user_id) is mine), roles[0])
 
     def _with_broken_glass(self, request: ApprovalRequest, roles: list[Verdict]) -> Verdict:
         if self._user is None or not self._user.has_perm(BREAK_GLASS):

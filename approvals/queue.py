@@ -126,6 +126,8 @@ def _may(request: ApprovalRequest, actor: Actor) -> dict[str, Any]:
     person = policy.Person(actor)
     approve, reject = (person.may(request, approve=approve) for approve in (True, False))
     allowed = approve.allowed or reject.allowed
+    told["breakGlass"] = person.may(request, approve=True, break_glass=True).allowed
+    told["delegate"] = person.may_hand_on(request).allowed
     told = {"decide": allowed, "approve": approve.allowed, "reject": reject.allowed}
     return told | {"rule": approve.rule if not approve.allowed else reject.rule}
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from approvals import answers, audit, ballots, looking, policy, records
+from approvals import answers, audit, ballots, eligible, looking, policy, records
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import tell
@@ -81,6 +81,9 @@ def decide(
     scope: a key of another workflow is as good as absent.
     """
     policy.need(policy.may_decide_at_all(actor))
+    if break_glass and not approved:
+        message = "a rejection needs no broken glass; leave it out"
+        raise Invalid(f"breakGlass: {message}", [{"path": "breakGlass", "message": message}])
     asked = _Asked(
         approved=approved,
         reason=checked_reason(reason),
@@ -229,7 +232,8 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
         details=jsontext.dumps(details) if details else "",
     )
     if asked.break_glass:
-        tell(request, "glass_broken", by=asked.actor.label, reason=asked.reason)
+        others = sorted(eligible.deciders(request) - {asked.actor.user_id or 0})
+        tell(request, "glass_broken", users=others, by=asked.actor.label, reason=asked.reason)
     told = {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Outcome(run=successor, decision=told)
 

@@ -47,12 +47,9 @@ def policies(spec: Spec) -> Iterator[Policy]:
 def _of_policy(policy: Policy) -> Iterator[str]:
     written = {
         "editable": policy.editable,
-        "remind_every": policy.remind_every,
-        "escalate": policy.escalate,
         "recall": policy.recall,
         "valid_for": policy.valid_for,
         "notify": policy.notify,
-        "approvers.delegate": policy.approvers.delegate,
         "on_expire: execute_tool": policy.on_expire_tool,
     }
     yield from (name for name, value in written.items() if value)

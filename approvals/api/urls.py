@@ -12,6 +12,8 @@ urlpatterns: list[URLPattern] = [
     *both("approvals", views.Waiting.as_view(), "approvals"),
     *both("approvals/<str:key>", views.OneApproval.as_view(), "approval"),
     *both("approvals/<str:key>/approve", views.Decide.as_view(), "approval-approve"),
+    *both("approvals/<str:key>/delegate", views.Delegate.as_view(), "approval-delegate"),
+    *both("approvals/<str:key>/withdraw", views.Withdraw.as_view(), "approval-withdraw"),
     *both("runs/<str:run_id>/approve", views.DecideRun.as_view(), "run-approve"),
     re_path(r"^approvals/", NoRoute.as_view()),
 ]

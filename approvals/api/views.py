@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from approvals import policy, queue, services
+from approvals import delegating, policy, queue, services
 from approvals.errors import ApprovalNotFound
 from approvals.services import Outcome
 from workflows import reading, runs
@@ -84,12 +84,14 @@ class _Deciding(Endpoint):
         "answers": bodies.Field(problem=bodies.is_anything),
         "edits": bodies.Field(problem=bodies.is_anything),
         "digest": bodies.Field(problem=bodies.is_short_text),
+        "breakGlass": bodies.Field(problem=bodies.is_boolean),
     }
 
     def asked(self, request: Request) -> tuple[dict[str, Any], float]:
         """The decision as the services take it, and how long to wait. Then the permission, before any look-up."""
         wait = paging.seconds_of(request, "wait", default=WAIT_SECONDS, most=MOST_WAIT_SECONDS)
         given = self.json_object(self.fields) | {"actor": self.caller.actor()}
+        given["break_glass"] = bool(given.pop("breakGlass"))
         policy.need(policy.may_decide_at_all(given["actor"]))
         return given, wait
 
@@ -112,6 +114,20 @@ class DecideRun(_Deciding):
         except RunNotFound as unknown:
             return decided(_by_key(run_id, asked, unknown), wait)
         return decided(services.decide_run(run, **asked), wait)
+
+
+class Delegate(Endpoint):
+    """`POST /approvals/<key>/delegate`."""
+
+    fields: ClassVar[dict[str, bodies.Field]] = {
+        "to": bodies.Field(problem=bodies.is_short_text, required=True),
+        "reason": bodies.Field(problem=bodies.is_short_text),
+    }
+
+    def post(self, request: Request, key: str) -> Response:
+        asked = self.json_object(self.fields)
+        handed = delegating.delegate(as_issued(key), actor=self.caller.actor(), **asked)
+        return answer(**reading.run_json(handed.run))
 
 
 def _by_key(key: str, asked: dict[str, Any], unknown: RunNotFound) -> Outcome:

@@ -84,6 +84,8 @@ def test_the_same_person_counts_once_on_whatever_surface(spec: SpecFile, asha: U
         "decide": True,
         "approve": False,
         "reject": True,
+        "breakGlass": False,
+        "delegate": False,
         "rule": "you approved this already; it needs other people as well",
     }
     assert statuses(run) == (Status.AWAITING, 1)

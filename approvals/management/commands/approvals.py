@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 
 from approvals import ballots, policy
 from approvals.actors import cli_actor
+from approvals.delegating import delegate
 from approvals.queue import MOST, detail, waiting
 from approvals.services import Outcome, decide
 from statestore.clock import now
@@ -29,10 +30,10 @@ _REASON_SHOWN = 60
 
 
 class Command(AnsweringCommand):
-    help = "List and show what waits for a person; approve or reject it."
+    help = "List and show what waits for a person; approve, reject or hand it on."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        acts = parser.add_subparsers(dest="verb", required=True, metavar="list | show | approve | reject")
+        acts = parser.add_subparsers(dest="verb", required=True, metavar="list | show | approve | reject | delegate")
         common: dict[str, Any] = {"allow_abbrev": False}
         listing = acts.add_parser("list", help="everything that waits, the oldest first", **common)
         showing = acts.add_parser("show", help="one request: what would run, and what led to it", **common)
@@ -40,11 +41,17 @@ class Command(AnsweringCommand):
             acts.add_parser("approve", help="say yes: the run goes on", **common),
             acts.add_parser("reject", help="say no: the run ends", **common),
         ]
-        for one in (listing, showing, *deciding):
+        handing = acts.add_parser("delegate", help="hand it to somebody who decides in your place", **common)
+        for one in (listing, showing, *deciding, handing):
             add_as(one)
             one.add_argument("--json", action="store_true", help="exactly one JSON object on stdout")
-        for one in (showing, *deciding):
+        for one in (showing, *deciding, handing):
             one.add_argument("key", metavar="KEY", help="the request's key")
+        deciding[0].add_argument(
+            "--break-glass", action="store_true", help="approve in spite of four eyes, or alone; wants --reason"
+        )
+        handing.add_argument("--to", required=True, metavar="USER", help="the user's name")
+        handing.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the audit")
         for one in deciding:
             one.add_argument("--reason", default="", metavar="TEXT", help="why; kept with the decision")
             one.add_argument("--answers", type=_json, metavar="JSON", help="answers to the request's form, an object")
@@ -55,6 +62,8 @@ class Command(AnsweringCommand):
             return self._list(actor, options["json"])
         if options["verb"] == "show":
             return self._show(actor, options)
+        if options["verb"] == "delegate":
+            return self._hand_on(actor, options)
         return self._decide(actor, options)
 
     def _list(self, actor: Actor, as_json: bool) -> int:
@@ -79,7 +88,7 @@ class Command(AnsweringCommand):
     def _decide(self, actor: Actor, options: dict[str, Any]) -> int:
         approved, as_json = options["verb"] == "approve", options["json"]
         given = {"reason": options["reason"] or None, "answers": options["answers"], "actor": actor}
-        outcome = decide(options["key"], approved=approved, **given)
+        outcome = decide(options["key"], approved=approved, break_glass=options.get("break_glass", False), **given)
         if outcome.votes is not None:
             return self._voted(outcome, as_json)
         if not as_json:
@@ -97,6 +106,14 @@ class Command(AnsweringCommand):
             if rest.complaint:
                 self.say(rest.complaint)
         return rest.code
+
+    def _hand_on(self, actor: Actor, options: dict[str, Any]) -> int:
+        handed = delegate(options["key"], to=options["to"], actor=actor, reason=options["reason"])
+        if options["json"]:
+            self.answer({"success": True, **run_json(handed.run)})
+        else:
+            self.show(f"{one_line(options['to'])} may decide it now as well, in the place of {one_line(actor.label)}.")
+        return DONE
 
     def _voted(self, outcome: Outcome, as_json: bool) -> int:
         votes = outcome.votes or {}
