@@ -40,7 +40,7 @@ CONTENT = (
     "answers",
     "policy",
 )
-OUTCOME_ACTS = ("decide", "expire", "cancel")
+OUTCOME_ACTS = ("decide", "expire", "cancel", "withdraw")
 BATCH = 500
 
 
@@ -92,7 +92,7 @@ def record(act: str, *, actor: Actor, run: str, agent_id: str, spec_hash: str, *
 
 
 def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
-    """`{outcome: approved | rejected | expired | cancelled, by, at, surface}` of a key, None when nothing is known."""
+    """`{outcome: approved | rejected | expired | cancelled | withdrawn, by, at, surface}` of a key, None when nothing is known."""
     entry = AuditEntry.objects.filter(workspace=workspace, key=key, act__in=OUTCOME_ACTS).order_by("id").last()
     if entry is None:
         return None

@@ -27,6 +27,7 @@ from workflows.engine.effects import Decision, Pause
 from workflows.memory_run import by_rule
 from workflows.models import Run
 from workflows.spec.policy_model import Policy
+from workflows.successors import call_beside
 from workflows.times import rfc3339
 
 
@@ -50,11 +51,16 @@ class ApprovalDesk:
         """
         if pause.policy.mode == "record" and _proved(run, pause):
             return
+        companion = None
+        if pause.policy.mode == "record" and pause.policy.on_decision.of(decision.approved) is not None:
+            outputs = pause.outputs
+            companion = call_beside(run, step=pause.step, spec_hash=run.spec_hash, outputs=outputs, decision=decision)
         audit.record(
             "decide",
             outcome="approved" if decision.approved else "rejected",
             actor=Actor(label="rule", surface="rule", detail=decision.by or ""),
             run=str(run.uuid),
+            successor=str(companion.uuid) if companion is not None else "",
             agent_id=run.agent_id,
             spec_hash=run.spec_hash,
             workspace=run.workspace,
@@ -66,43 +72,15 @@ class ApprovalDesk:
 
     def open(self, run: Run, pause: Pause) -> str:
         """The key of a new record and request. CannotPause when the state is over the record's limit."""
-        policy = pause.policy
         opened = _beside(run, pause)
         if opened is not None:
             return str(opened.key)
-        key = uuid.uuid4()
-        store = records.store_of(run.workspace, run.agent_id)
-        lifetime = timedelta(seconds=policy.expires_in or setting("KAMPONG_APPROVAL_TTL"))
-        moment = now()
+        earlier = pause.differs_from.key if pause.differs_from else None
         try:
-            written = store.put(records.store_key(key), records.make(run, pause), ttl=lifetime)
+            request = open_request(run, records.make(run, pause), pause.policy, key=uuid.uuid4(), reopened_from=earlier)
         except TooLarge as error:
             raise CannotPause(f"step {pause.step}: the run cannot wait: {error}") from error
-        request = ApprovalRequest.objects.create(
-            key=key,
-            workspace=run.workspace,
-            run=run,
-            agent_id=run.agent_id,
-            step=pause.step,
-            step_index=pause.step_index,
-            kind=pause.kind,
-            phase=pause.phase,
-            reason=pause.reason,
-            tool=pause.tool or "",
-            policy=policy.model_dump_json(exclude_defaults=True),
-            mode=policy.mode,
-            doubt=doubt(policy, run),
-            digest=pause.digest,
-            spec_hash=run.spec_hash,
-            reopened_from=pause.differs_from.key if pause.differs_from else None,
-            created_at=moment,
-            expires_at=written.expires_at or moment + lifetime,
-            remind_at=_after(moment, policy.remind_every),
-            escalate_at=_after(moment, policy.escalate.after if policy.escalate else None),
-        )
-        write_audience(request, policy)
-        tell(request, "opened")
-        return str(key)
+        return str(request.key)
 
     def outputs(self, run: Run) -> dict[str, Any] | None:
         """The outputs of a waiting run, out of its record."""
@@ -188,9 +166,16 @@ def write_audience(request: ApprovalRequest, policy: Policy) -> None:
     approvers = policy.approvers
     named = [("user", name) for name in approvers.users or ()] + [("group", name) for name in approvers.groups or ()]
     Audience.objects.filter(request=request).delete()
+    Audience.objects.bulk_create(Audience(request=request, kind=kind, name=name) for kind, name in _also(policy))
     Audience.objects.bulk_create(
         Audience(request=request, kind=kind, name=name) for kind, name in named or [("any", "")]
     )
+
+
+def _also(policy: Policy) -> list[tuple[str, str]]:
+    """The groups to which it is escalated, and whether it can be handed on."""
+    later = [("later", name) for name in policy.escalate.groups] if policy.escalate is not None else []
+    return later + ([("proxy", "")] if policy.approvers.delegate else [])
 
 
 def _beside(run: Run, pause: Pause) -> ApprovalRequest | None:

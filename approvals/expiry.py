@@ -11,22 +11,29 @@ from approvals import audit, records
 from approvals.errors import Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.policy import policy_of
-from approvals.services import close_request
-from statestore.clock import DbNow
+from approvals.records import Record
+from approvals.services import close_request, present_hash
+from statestore.clock import DbNow, now
 from statestore.entries import ABSENT
 from statestore.faults import point
 from workflows import codec
 from workflows.actors import system
 from workflows.endings import end_from_outside
 from workflows.engine.events import Expired, Failed, Rejected
-from workflows.engine.values import Outputs
+from workflows.engine.gates import EXPIRED
+from workflows.errors import NotPossible
 from workflows.models import Run, Status
+from workflows.successors import go_on, leave
+from workflows.times import rfc3339
 
 logger = logging.getLogger("kampong.approvals")
 
 
 def expire_due(limit: int = 200) -> int:
-    """Close requests whose lifetime is over and end their runs as `expired`; how many this call closed."""
+    """Close requests whose lifetime is over and end their runs as their policies say; how many this call closed.
+
+    Where a tool is to be called, nothing is called here: that is a worker's work.
+    """
     due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).order_by("id")
     closed = 0
     for request in due[:limit]:
@@ -38,18 +45,40 @@ def expire_due(limit: int = 200) -> int:
     return closed
 
 
-_NOBODY = "nobody decided in time: the approval expired"
-
-
-def _end(run: Run, request: ApprovalRequest, outputs: Outputs) -> bool:
-    """End the waiting run as its policy says (`on_expire`)."""
-    event: Expired | Failed | Rejected = Expired(step=request.step, error=_NOBODY)
-    match policy_of(request).on_expire:
+def _end(run: Run, request: ApprovalRequest, record: Record) -> Run | None:
+    """End the waiting run as its policy says (`on_expire`); the run that goes on where a tool is called first."""
+    held = policy_of(request)
+    event: Expired | Failed | Rejected = Expired(step=request.step, error=EXPIRED)
+    match held.on_expire:
         case "fail":
-            event = Failed(step=request.step, error=_NOBODY)
+            event = Failed(step=request.step, error=EXPIRED)
         case "reject":
-            event = Rejected(step=request.step, reason=_NOBODY)
-    return end_from_outside(run, where=Q(status=Status.AWAITING), event=event, outputs=outputs)
+            event = Rejected(step=request.step, reason=EXPIRED)
+    tool = held.on_expire_tool
+    if tool is not None:
+        if present_hash(request) == record["spec_hash"]:
+            return _calls(run, request, record, tool)
+        words = f"{EXPIRED}; the tool {tool} was not called, because the spec's file is not the one that was asked for"
+        event = Expired(step=request.step, error=words)
+    outputs = codec.outputs_from(record)
+    if not end_from_outside(run, where=Q(status=Status.AWAITING), event=event, outputs=outputs):
+        raise _not_waiting(run)
+    return None
+
+
+def _calls(run: Run, request: ApprovalRequest, record: Record, tool: str) -> Run:
+    """A successor that calls the tool and then ends `expired`: a worker has it as it has any other."""
+    given = {"approved": False, "reason": EXPIRED, "at": rfc3339(now()), "surface": "system", "on_expire": tool}
+    decision = records.decision_from(record, request, **given)
+    try:
+        leave(run, Status.AWAITING)
+    except NotPossible as error:
+        raise _not_waiting(run) from error
+    return go_on(run, outputs=records.outputs_ahead(record), decision=decision)
+
+
+def _not_waiting(run: Run) -> Inconsistent:
+    return Inconsistent(f"run {run.uuid} was not waiting although its record was there; nothing was changed")
 
 
 def _expire(request: ApprovalRequest) -> bool:
@@ -67,8 +96,7 @@ def _expire(request: ApprovalRequest) -> bool:
         close_request(request, RequestStatus.EXPIRED)
         run = Run.objects.get(pk=request.run_id)
         # Nobody waits for a request of the mode `record`; its run has long gone on.
-        if request.mode != "record" and not _end(run, request, codec.outputs_from(record)):
-            raise Inconsistent(f"run {run.uuid} was not waiting although its record was there; nothing was changed")
+        successor = _end(run, request, record) if request.mode != "record" else None
         audit.record(
             "expire",
             outcome="expired",
@@ -76,6 +104,7 @@ def _expire(request: ApprovalRequest) -> bool:
             actor=system("expiry"),
             key=str(request.key),
             run=str(run.uuid),
+            successor=str(successor.uuid) if successor is not None else "",
             agent_id=request.agent_id,
             step=request.step,
             digest=request.digest,

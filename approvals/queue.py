@@ -10,6 +10,8 @@ from django.db.models import Q
 from approvals import audit, ballots, policy, records
 from approvals.errors import ApprovalNotFound
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.narrowing import Narrowing, narrowed
+from approvals.narrowing import is_key as is_key
 from statestore.clock import DbNow
 from workflows.actors import Actor
 from workflows.engine import jsontext
@@ -38,8 +40,7 @@ def open_requests(workspace: str = WORKSPACE) -> Any:
 def waiting(
     workspace: str = WORKSPACE,
     *,
-    agent: str | None = None,
-    run: str | None = None,
+    by: Narrowing | None = None,
     after: str | None = None,
     limit: int = 50,
     blocking: bool = False,
@@ -51,10 +52,8 @@ def waiting(
     if not 1 <= limit <= MOST:
         raise Invalid(f"limit: 1 to {MOST}", [{"path": "limit", "message": f"1 to {MOST}"}])
     found = open_requests(workspace).select_related("run")
-    if agent is not None:
-        found = found.filter(agent_id=agent)
-    if run is not None:
-        found = found.filter(run__uuid=run)
+    if by is not None:
+        found = narrowed(found, by)
     if blocking:
         found = found.filter(mode="gate")
     if after is not None:
@@ -126,22 +125,17 @@ def _may(request: ApprovalRequest, actor: Actor) -> dict[str, Any]:
     person = policy.Person(actor)
     approve, reject = (person.may(request, approve=approve) for approve in (True, False))
     allowed = approve.allowed or reject.allowed
+    told = {"decide": allowed, "approve": approve.allowed, "reject": reject.allowed}
     told["breakGlass"] = person.may(request, approve=True, break_glass=True).allowed
     told["delegate"] = person.may_hand_on(request).allowed
-    told = {"decide": allowed, "approve": approve.allowed, "reject": reject.allowed}
     return told | {"rule": approve.rule if not approve.allowed else reject.rule}
 
 
-def is_key(text: str) -> bool:
-    """Whether this text can be a key at all."""
-    parts = text.split("-")
-    return [len(part) for part in parts] == [8, 4, 4, 4, 12] and all(
-        character in "0123456789abcdefABCDEF" for part in parts for character in part
-    )
-
-
 def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
-    """What became of a key: its expiry, also when no sweep has closed it yet, or what the audit says."""
+    """What became of a key: its expiry, also when no sweep has closed it yet, or what the audit says.
+
+    `recallUntil` is there as long as the approval can be withdrawn.
+    """
     if not is_key(key):
         return None  # no database is asked for what it could not even hold
     ended = Q(status=RequestStatus.EXPIRED) | Q(status=RequestStatus.OPEN, expires_at__lte=DbNow())
@@ -149,4 +143,10 @@ def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
     if expired is not None:
         # The same before and after the sweep that closes it.
         return {"outcome": "expired", "by": None, "at": rfc3339(expired.expires_at), "surface": "system"}
-    return audit.decision_of(key.lower(), workspace)
+    told = audit.decision_of(key.lower(), workspace)
+    if told is not None and told["outcome"] == "approved":
+        waits = ApprovalRequest.objects.filter(workspace=workspace, key=key, recall_until__gt=DbNow())
+        until = waits.filter(status=RequestStatus.DECIDED).values_list("recall_until", flat=True).first()
+        if until is not None:
+            told["recallUntil"] = rfc3339(until)
+    return told

@@ -81,7 +81,8 @@ def make(run: Run, pause: Pause) -> Record:
         record["advice"] = {"rule": verdict.rule, "reason": verdict.reason}
     earlier = pause.differs_from
     if earlier is not None:
-        record["reopens"] = earlier.reopens + 1
+        # An approval that only came to its end is asked for again as often as that happens.
+        record["reopens"] = earlier.reopens if pause.went_stale else earlier.reopens + 1
         record["previous"] = {
             "key": earlier.key,
             "digest": earlier.digest,

@@ -9,25 +9,28 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from approvals import answers, audit, ballots, eligible, looking, policy, records
+from approvals import answers, audit, ballots, changes, eligible, kept, looking, policy, proposals, records
+from approvals.changes import Edited
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import tell
 from approvals.policy import Verdict
 from approvals.queue import decision_of, is_key
 from approvals.records import Record
-from statestore.clock import now
+from statestore.clock import DbNow, now
 from statestore.entries import ABSENT, Versioned
 from statestore.faults import point
-from workflows import codec, registry
+from workflows import registry
 from workflows.actors import Actor
 from workflows.engine import jsontext
+from workflows.engine.effects import Decision
 from workflows.engine.gates import REJECTED
 from workflows.engine.values import Json
 from workflows.errors import Busy, Invalid, NothingPending, SpecChanged
+from workflows.memory_run import ends
 from workflows.models import WORKSPACE, Run, Status
 from workflows.runs import check_text, newest
-from workflows.successors import end_rejected, go_on, leave
+from workflows.successors import call_beside, end_rejected, go_on, leave
 from workflows.times import rfc3339
 
 TRIES = 3
@@ -55,6 +58,7 @@ class _Asked:
     actor: Actor
     digest: str | None
     answers: Json | None
+    edited: Edited | None = None
     break_glass: bool = False
 
 
@@ -75,6 +79,10 @@ def decide(
 
     `break_glass` approves in spite of four eyes and alone where several must: it needs its own permission and a reason,
     is marked in the audit, and everybody is told.
+
+    `edits` change what is approved in the same act (spec 1.2, `editable`); `digest` is that of what was shown before
+    them. Where several must approve, they are an edit and a vote for it. Under four eyes an edit is a proposal
+    (`editing.edit_request`) and refused here.
 
     Raises NotAllowed (before any look-up), ApprovalNotFound, SpecChanged (approve only), ActionChanged, Invalid,
     AlreadyResolved (the loser of a race) and Busy. A refusal changes and consumes nothing. `agent_id` narrows the
@@ -97,10 +105,12 @@ def decide(
         stored = _read(request)
         if request is None or stored is None:
             raise ApprovalNotFound(key, decision_of(key, workspace) if agent_id is None else None)
+        if not records.fits(request, stored.value):
+            continue
         point("decide.record_read")
-        asked = _checked(request, stored.value, asked, edits)
+        complete = _checked(request, stored.value, asked, edits)
         point("decide.before_claim")
-        outcome = _claim(request, stored, asked)
+        outcome = _claim(request, stored, complete)
         if outcome is not None:
             point("decide.committed")
             return outcome
@@ -160,10 +170,22 @@ def _checked(request: ApprovalRequest, record: Record, asked: _Asked, edits: Jso
     held = policy.policy_of(request)
     answers.check_digest(held, surface=asked.actor.surface, digest=asked.digest)
     answers.check_reason(held, approved=asked.approved, reason=asked.reason, break_glass=asked.break_glass)
-    if edits is not None:
-        message = "this request takes none"
+    asked = replace(asked, answers=answers.checked(held, approved=asked.approved, answers=asked.answers))
+    return asked if edits is None else replace(asked, edited=_edited(request, record, asked, edits))
+
+
+def _edited(request: ApprovalRequest, record: Record, asked: _Asked, edits: Json) -> Edited | None:
+    """What would run with the edits; None where they change nothing. Invalid where they are no part of a decision."""
+    changes.need_editable(request)
+    message = ""
+    if not asked.approved:
+        message = "a rejection changes nothing; leave them out"
+    elif policy.policy_of(request).approvers.four_eyes:
+        message = "under four eyes an edit is proposed by one and approved by another: propose it by itself"
+    if message:
         raise Invalid(f"edits: {message}", [{"path": "edits", "message": message}])
-    return replace(asked, answers=answers.checked(held, approved=asked.approved, answers=asked.answers))
+    edited = changes.preview(request, record, edits)
+    return None if edited.edits == changes.standing(record) else edited
 
 
 def _may(request: ApprovalRequest, asked: _Asked) -> Verdict:
@@ -189,11 +211,17 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
         verdict = _may(request, asked)
         policy.need(verdict)
         seen = looking.proof(request, stored.value, asked.actor)
+        version = stored.version + 1
+        if asked.edited is not None:
+            if not _edit(request, stored.value, version, asked, asked.edited, verdict):
+                transaction.set_rollback(True)
+                return None
+            version += 1
         cast = ballots.cast(request, asked, verdict, seen) if asked.approved and not asked.break_glass else None
         if cast is not None:
             changed(request)
             return Outcome(run=request.run, decision=cast.decision, votes=cast.votes)
-        record = store.claim(name, stored.version + 1)
+        record = store.claim(name, version)
         if record is ABSENT:
             # The row is locked by the bump above: only its expiry can have come between.
             transaction.set_rollback(True)
@@ -202,17 +230,37 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
         return _settle(request, record, asked, verdict, seen)
 
 
+def _edit(
+    request: ApprovalRequest, record: Record, version: int, asked: _Asked, edited: Edited, verdict: Verdict
+) -> bool:
+    """Put the edits in place of what was shown; where others must approve as well, they are told whose they are."""
+    if not proposals.put(request, record, version, edited):
+        return False
+    if policy.policy_of(request).approvers.quorum > 1:
+        evaluated, sent = jsontext.dumps(proof(request, verdict)), asked.digest is not None
+        proposals.note(request, record, edited, actor=asked.actor, reason=asked.reason, sent=sent, proof=evaluated)
+    return True
+
+
 def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict, seen: dict[str, Any]) -> Outcome:
     """With the claim in hand: close the request, leave the old run, make the successor, write the proof."""
     details = seen | ({"glass_broken": True} if asked.break_glass else {})
+    if asked.approved and changes.standing(record):
+        details["edits"] = changes.facts(changes.differences(record))
     moment = now()
     held = policy.policy_of(request)
-    recall = timedelta(seconds=held.recall) if asked.approved and held.recall and request.mode == "gate" else None
-    close_request(request, RequestStatus.DECIDED, recall_until=moment + recall if recall else None)
+    recall = held.recall if asked.approved and request.mode == "gate" else None
+    close_request(request, RequestStatus.DECIDED, recall_until=DbNow(recall) if recall else None)
     run = Run.objects.get(pk=request.run_id)
-    successor = run if request.mode == "record" else _successor(request, run, record, asked, moment)
-    if recall:
-        Run.objects.filter(pk=successor.pk).update(not_before=moment + recall)
+    may_go_on = asked.approved or not held.goes_on_after_no or present_hash(request) == record["spec_hash"]
+    if not may_go_on:
+        details["not_called"] = "the spec changed, so nothing that it says about a rejection was done"
+    decision = _decision(request, record, asked, moment, goes_on=held.goes_on_after_no and may_go_on)
+    follow = _companion if request.mode == "record" else _successor
+    successor = follow(request, run, record, decision)
+    until = ApprovalRequest.objects.values_list("recall_until", flat=True).get(pk=request.pk) if recall else None
+    if until is not None:
+        details["recall_until"] = rfc3339(until)
     entry = audit.record(
         "decide",
         outcome="approved" if asked.approved else "rejected",
@@ -235,7 +283,7 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
         others = sorted(eligible.deciders(request) - {asked.actor.user_id or 0})
         tell(request, "glass_broken", users=others, by=asked.actor.label, reason=asked.reason)
     told = {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
-    return Outcome(run=successor, decision=told)
+    return Outcome(run=successor, decision=told | ({"recallUntil": rfc3339(until)} if until is not None else {}))
 
 
 def proof(request: ApprovalRequest, verdict: Verdict) -> dict[str, Any]:
@@ -245,32 +293,49 @@ def proof(request: ApprovalRequest, verdict: Verdict) -> dict[str, Any]:
     return {**evaluated, "votes": cast} if cast else evaluated
 
 
-def _successor(request: ApprovalRequest, run: Run, record: Record, asked: _Asked, moment: datetime) -> Run:
-    """The run that goes on: queued where there is something to do, or final already after a rejection."""
-    held = policy.policy_of(request)
-    goes_on = asked.approved
-    if not asked.approved and held.goes_on_after_no:
-        goes_on = present_hash(request) == record["spec_hash"]
-    decision = records.decision_from(
+def _decision(request: ApprovalRequest, record: Record, asked: _Asked, moment: datetime, *, goes_on: bool) -> Decision:
+    return records.decision_from(
         record,
         request,
         approved=asked.approved,
         reason=asked.reason or None,
         by=asked.actor.label,
         at=rfc3339(moment),
-        valid_until=rfc3339(moment + timedelta(seconds=held.valid_for)) if held.valid_for else None,
+        valid_until=ends(policy.policy_of(request), moment) if asked.approved else None,
         surface=asked.actor.surface,
         answers=asked.answers,
         goes_on=goes_on and not asked.approved,
     )
+
+
+def _successor(request: ApprovalRequest, run: Run, record: Record, decision: Decision) -> Run:
+    """The run that goes on: queued where there is something to do, or final already after a rejection.
+
+    Where the approval can be withdrawn first, it waits for that, and what it does not hold of the record is kept.
+    """
     leave(run, Status.AWAITING)
-    outputs = codec.outputs_from(record)
-    if goes_on:
-        return go_on(run, outputs=outputs, decision=decision)
-    return end_rejected(run, outputs=outputs, decision=decision, reason=asked.reason or REJECTED)
+    if not decision.approved:
+        outputs = records.outputs_ahead(record)
+        if decision.goes_on:
+            return go_on(run, outputs=outputs, decision=decision)
+        return end_rejected(run, outputs=outputs, decision=decision, reason=decision.reason or REJECTED)
+    outputs, recall = records.outputs_approved(record), policy.policy_of(request).recall
+    if recall:
+        kept.keep(request, record, outputs, timedelta(seconds=recall))
+    return go_on(run, outputs=outputs, decision=decision, not_before=DbNow(recall) if recall else None)
 
 
-def close_request(request: ApprovalRequest, status: RequestStatus, *, recall_until: datetime | None = None) -> None:
+def _companion(request: ApprovalRequest, run: Run, record: Record, decision: Decision) -> Run:
+    """The run of what is called on the decision of a recorded request; the one that asked where nothing is."""
+    if policy.policy_of(request).on_decision.of(decision.approved) is None:
+        return run
+    if not decision.approved and not decision.goes_on:
+        return run
+    spec_hash, outputs = record["spec_hash"], records.outputs_ahead(record)
+    return call_beside(run, step=request.step, spec_hash=spec_hash, outputs=outputs, decision=decision)
+
+
+def close_request(request: ApprovalRequest, status: RequestStatus, *, recall_until: DbNow | None = None) -> None:
     """`open -> status` by a filtered update, in the transaction that took the record; whoever was told is told."""
     closed = ApprovalRequest.objects.filter(pk=request.pk, status=RequestStatus.OPEN).update(
         status=status, closed_at=now(), recall_until=recall_until, revision=F("revision") + 1

@@ -14,8 +14,9 @@ LOCK = "lock:"
 CURSOR = "cursor:"
 SEEN = "seen:"
 HOOK = "hook:"
+RECALL = "recall:"
 #: Prefixes that only services write.
-RESERVED_KINDS = (APPROVAL, ONCE, INCIDENT, LOCK, CURSOR, SEEN, HOOK)
+RESERVED_KINDS = (APPROVAL, ONCE, INCIDENT, LOCK, CURSOR, SEEN, HOOK, RECALL)
 
 #: Bytes of the part that an author chooses, that is without a reserved prefix.
 MAX_KEY_BYTES = 400
@@ -83,4 +84,5 @@ def fingerprint(key: str) -> str:
 
 def shown(key: str) -> str:
     """The key as a page or a log may show it: an approval key only as its fingerprint."""
-    return f"{APPROVAL}#{fingerprint(key)}" if key.startswith(APPROVAL) else key
+    secret = next((kind for kind in (APPROVAL, RECALL) if key.startswith(kind)), None)
+    return f"{secret}#{fingerprint(key)}" if secret is not None else key

@@ -11,7 +11,6 @@ from workflows.engine.situation import Position, Situation, Trigger
 from workflows.engine.values import NOTHING, Json, Outputs
 from workflows.models import Run
 
-
 #: Facts of a decision that the version before does not know, with what they are by default.
 _NEWEST = {"phase": "before", "on_expire": None}
 

@@ -20,7 +20,7 @@ from django.db import DatabaseError, InterfaceError, connections
 from workflows import reading
 from workflows.api.authentication import Standing, still_standing
 from workflows.draining import draining
-from workflows.models import Run, Status
+from workflows.models import Run
 
 logger = logging.getLogger(__name__)
 
@@ -188,10 +188,10 @@ class Tailer:
 def _rows(run_ids: Iterable[int]) -> Iterator[_Row]:
     ids = iter(run_ids)
     while batch := list(itertools.islice(ids, _BATCH)):
-        for pk, last_event, status, successor in Run.objects.filter(pk__in=batch).values_list(
-            "pk", "last_event", "status", "resumed_as_id"
+        for pk, last_event, successor in Run.objects.filter(pk__in=batch).values_list(
+            "pk", "last_event", "resumed_as_id"
         ):
-            yield _Row(pk=pk, last_event=last_event, successor=successor if status == Status.RESUMED else None)
+            yield _Row(pk=pk, last_event=last_event, successor=successor)
 
 
 #: The tailer of this process.

@@ -46,12 +46,6 @@ def policies(spec: Spec) -> Iterator[Policy]:
 
 def _of_policy(policy: Policy) -> Iterator[str]:
     written = {
-        "editable": policy.editable,
-        "recall": policy.recall,
-        "valid_for": policy.valid_for,
         "notify": policy.notify,
-        "on_expire: execute_tool": policy.on_expire_tool,
     }
     yield from (name for name, value in written.items() if value)
-    if policy.mode == "record" and policy.on_decision != Policy().on_decision:
-        yield "on_decision of a request that is only recorded"

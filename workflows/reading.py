@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from statestore.clock import now
 from workflows import codec
 from workflows.desk import desk
 from workflows.draining import draining
@@ -31,6 +32,8 @@ from workflows.engine.values import NOTHING, Json, Outputs
 from workflows.models import FINAL, Run, RunEvent, Status
 from workflows.pooling import give_connection_back
 from workflows.runs import newest
+from workflows.times import rfc3339
+from workflows.waiting import recalled_until
 
 logger = logging.getLogger("kampong.runs")
 
@@ -136,8 +139,14 @@ def frames(run: Run, after: int = 0) -> Iterator[Frame]:
 
 
 def own_state(run: Run) -> State:
-    """The state of this record alone."""
+    """The state of this record alone.
+
+    One whose approval was withdrawn says nothing in its events, so that whoever watches it goes on with the run that
+    waits in its place.
+    """
     current = state.new_state()
+    if run.status == Status.CANCELLED and run.resumed_as_id is not None:
+        return state.apply(current, Cancelled(error=run.error))
     for frame in frames(run):
         current = frame.state
     return current
@@ -149,7 +158,12 @@ def run_state(run: Run) -> State:
 
 
 def run_json(run: Run, *, own: bool = False) -> dict[str, Any]:
-    """`{id, state, resumedFrom?, resumedAs?}`. The id is the one asked for; the state is the chain's unless `own`."""
+    """`{id, state, resumedFrom?, resumedAs?, recallUntil?, beside?, companions?}`.
+
+    The id is the one asked for; the state is the chain's unless `own`. `recallUntil`: the run waits as long as its
+    approval can be withdrawn. `beside` names the run that asked for the decision on which this one was started, and
+    `companions` are those that were started so beside this one.
+    """
     shown = run if own else newest(run)
     answer: dict[str, Any] = {"id": str(run.uuid), "agent": run.agent_id, "state": own_state(shown)}
     if run.resumed_from_id is not None:
@@ -158,11 +172,26 @@ def run_json(run: Run, *, own: bool = False) -> dict[str, Any]:
         answer["resumedAs"] = str(shown.uuid)
     elif run.resumed_as_id is not None:
         answer["resumedAs"] = str(Run.objects.values_list("uuid", flat=True).get(pk=run.resumed_as_id))
+    recall = recalled_until(shown)
+    if recall is not None:
+        answer["recallUntil"] = rfc3339(recall)
+    if run.beside is not None:
+        answer["beside"] = str(run.beside.uuid)
+    companions = companions_of(run)
+    if companions:
+        answer["companions"] = [str(one.uuid) for one in companions]
     return answer
+
+
+def companions_of(run: Run) -> list[Run]:
+    """The newest run of each that was started beside this one's chain, the first one first (`mode: record`)."""
+    return list(Run.objects.filter(beside=run.root_id_or_own, resumed_as__isnull=True).order_by("id"))
 
 
 def wait_for(run: Run, seconds: float) -> Run:
     """The chain's newest run once it waits or has ended, or after `seconds`; at once when this process drains.
+
+    At once also when it waits for the end of a recall that comes later.
 
     Between two looks nothing is held: no transaction, and no connection that others could use.
     """
@@ -171,6 +200,9 @@ def wait_for(run: Run, seconds: float) -> Run:
         present = newest(run)
         left = deadline - time.monotonic()
         if present.status in FINAL or present.status == Status.AWAITING or left <= 0 or draining.is_set():
+            return present
+        recall = recalled_until(present)
+        if recall is not None and (recall - now()).total_seconds() > left:
             return present
         give_connection_back()
         time.sleep(min(pause, left))

@@ -5,7 +5,6 @@ Both are called inside the transaction that decided; the filtered update of the 
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any
 
 from statestore.clock import DbNow, now
@@ -36,7 +35,7 @@ def leave(run: Run, expected: Status, *, left: Outputs | None = None) -> None:
         raise NotPossible(f"run {run.uuid} is {present} now, not {expected}", status=str(present))
 
 
-def go_on(run: Run, *, outputs: Outputs, decision: Decision | None, not_before: datetime | None = None) -> Run:
+def go_on(run: Run, *, outputs: Outputs, decision: Decision | None, not_before: DbNow | None = None) -> Run:
     """A queued successor at the same position. A worker replays its outputs and enters the step, at that time at last.
 
     What called a companion run into being is called by its successor as well.

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from approvals import delegating, policy, queue, services
+from approvals import delegating, policy, queue, recall, services
+from approvals.api import filters
 from approvals.errors import ApprovalNotFound
 from approvals.services import Outcome
 from workflows import reading, runs
 from workflows.api import bodies, paging
 from workflows.api.endpoint import Endpoint, answer
-from workflows.errors import Invalid, RunNotFound
+from workflows.errors import RunNotFound
 
 WAIT_SECONDS = 5.0
 MOST_WAIT_SECONDS = 60.0
@@ -23,42 +24,19 @@ MOST_WAIT_SECONDS = 60.0
 class Waiting(Endpoint):
     """`GET /approvals`."""
 
-    query = ("limit", "after", "agent", "run")
+    query = ("limit", "after", *filters.NAMES)
 
     def get(self, request: Request) -> Response:
         limit, after = paging.limit_of(request), paging.after_of(request)
-        run = _run_filter(request)
+        asked = filters.asked(request, self.caller.user)
         _need_view(self.caller.actor())
-        page = queue.waiting(
-            agent=request.query_params.get("agent"),
-            run=_newest_id(run) if run is not None else None,
-            after=str(after) if after else None,
-            limit=limit,
-        )
+        page = queue.waiting(by=filters.found(asked), after=str(after) if after else None, limit=limit)
         return answer(approvals=page.items, next=page.next)
 
 
 def _need_view(actor: Any) -> None:
     if not policy.may_view(actor):
         policy.need(policy.Verdict(allowed=False, rule=f"the permission {policy.VIEW} is needed"))
-
-
-def _run_filter(request: Request) -> str | None:
-    given = request.query_params.get("run")
-    if given is None:
-        return None
-    try:
-        return str(uuid.UUID(given))
-    except ValueError as error:
-        raise Invalid("run: must be a run id", [{"path": "run", "message": "must be a run id"}]) from error
-
-
-def _newest_id(run_id: str) -> str:
-    """An old id means the newest run of its chain; an unknown one has nothing that waits."""
-    try:
-        return str(runs.newest(runs.find_run(run_id)).uuid)
-    except RunNotFound:
-        return run_id
 
 
 def as_issued(key: str) -> str:
@@ -128,6 +106,17 @@ class Delegate(Endpoint):
         asked = self.json_object(self.fields)
         handed = delegating.delegate(as_issued(key), actor=self.caller.actor(), **asked)
         return answer(**reading.run_json(handed.run))
+
+
+class Withdraw(Endpoint):
+    """`POST /approvals/<key>/withdraw`: the run waits again, for a request under a new key."""
+
+    fields: ClassVar[dict[str, bodies.Field]] = {"reason": bodies.Field(problem=bodies.is_short_text, required=True)}
+
+    def post(self, request: Request, key: str) -> Response:
+        asked = self.json_object(self.fields)
+        reopened = recall.withdraw(as_issued(key), actor=self.caller.actor(), **asked)
+        return answer(**reading.run_json(reopened.run))
 
 
 def _by_key(key: str, asked: dict[str, Any], unknown: RunNotFound) -> Outcome:

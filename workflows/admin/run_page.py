@@ -16,7 +16,7 @@ from workflows import beats
 from workflows.admin.words import Badge, Data, ago, badge, clipped, data, duration
 from workflows.engine.values import NOTHING
 from workflows.models import Attempt, Run, Status
-from workflows.reading import own_state
+from workflows.reading import companions_of, own_state
 from workflows.times import rfc3339
 from workflows.waiting import awaited
 
@@ -93,6 +93,8 @@ def told(run: Run) -> dict[str, Any]:
         "trace": [_step_line(record) for record in state["trace"]],
         "attempts": [_attempt_line(attempt) for attempt in Attempt.objects.filter(run=run).order_by("n")],
         "chain": list(_chain_lines(chain, run)),
+        "beside": run.beside,
+        "companions": [(one, badge(one.status)) for one in companions_of(run)],
         "asked_ago": ago(run.created_at),
         "took": duration(run.ended_at - run.created_at) if run.ended_at else "",
     }

@@ -80,12 +80,13 @@ class Runs(Endpoint):
 
 
 def _statuses(given: str | None) -> Q:
+    newest = Q(resumed_as__isnull=True)
     if given is None:
-        return ~Q(status=Status.RESUMED)
+        return newest
     if given not in STATUSES:
         known = ", ".join(STATUSES)
         raise Invalid(f"status: must be one of {known}", [{"path": "status", "message": f"must be one of {known}"}])
-    return Q(status__in=[status for status in Status if status != Status.RESUMED and wire_status(status) == given])
+    return newest & Q(status__in=[status for status in Status if wire_status(status) == given])
 
 
 def _line(run: Run) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from workflows.draining import draining
 from workflows.engine import jsontext
 from workflows.errors import Busy, Invalid, RunNotFound
 from workflows.live import Closed, Item, Watch, tailer
-from workflows.models import FINAL, Run, Status
+from workflows.models import FINAL, Run
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +105,7 @@ def _prepare(request: HttpRequest, run_id: str) -> _Plan | None:
     after = _last_seen(request, run)
     if after is not None:
         seen, number = after
-        if seen.status in FINAL and number >= seen.last_event:
+        if seen.status in FINAL and seen.resumed_as_id is None and number >= seen.last_event:
             return None
     return _Plan(run=run, after=after, standing=standing(caller, VIEW))
 
@@ -151,7 +151,7 @@ def _since(seen: Run, number: int) -> _Past:
         for frame in reading.frames(run, after=number):
             number, last = frame.number, frame.state["status"]
             texts.append(_event_frame(str(run.uuid), frame))
-        if run.status != Status.RESUMED or run.resumed_as_id is None:
+        if run.resumed_as_id is None:
             return _Past(frames=texts, run_id=run.pk, position=number, over=last in _FINAL_EVENTS)
         run, number, last = Run.objects.get(pk=run.resumed_as_id), 0, ""
 

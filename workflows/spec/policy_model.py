@@ -28,6 +28,10 @@ class OnDecision(Part):
     approved: str | None = None
     rejected: str | None = None
 
+    def of(self, approved: bool) -> str | None:
+        """The tool that is called on this answer."""
+        return self.approved if approved else self.rejected
+
 
 class Auto(Part):
     """Expressions, and the name of the tool that checks."""

@@ -43,14 +43,14 @@ def policies(tree: dict[str, Json], faults: Faults) -> None:
 
 
 def names_of_calls(tree: dict[str, Json], faults: Faults) -> None:
-    """What a gate called is kept as `<step>.check` and `<step>.on_decision`: no other gate or step may be meant by it.
+    """What a gate called is kept as `<step>.check`, or what it called for: no other gate or step may be meant by it.
 
     Otherwise a later gate would take an earlier one's answer for its own, and call nothing.
     """
-    if not any(policy.get("on_decision") or "check" in policy.get("auto", {}) for _, _, policy in places(tree)):
+    if not any(True for _, path, policy in places(tree) for _ in _tools_named(path, policy)):
         return
     names = [step["step"] for _, step in rules.steps(tree)]
-    kept = {f"{name}.{what}": name for name in names for what in ("check", "on_decision")}
+    kept = {f"{name}.{what}": name for name in names for what in ("check", "on_decision", "on_expire")}
     seen: set[str] = set()
     for path, step in rules.steps(tree):
         name = step["step"]

@@ -13,6 +13,7 @@ from approvals import ballots, policy
 from approvals.actors import cli_actor
 from approvals.delegating import delegate
 from approvals.queue import MOST, detail, waiting
+from approvals.recall import withdraw
 from approvals.services import Outcome, decide
 from statestore.clock import now
 from workflows import formwords
@@ -30,10 +31,12 @@ _REASON_SHOWN = 60
 
 
 class Command(AnsweringCommand):
-    help = "List and show what waits for a person; approve, reject or hand it on."
+    help = "List and show what waits for a person; approve, reject, hand on, take back."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        acts = parser.add_subparsers(dest="verb", required=True, metavar="list | show | approve | reject | delegate")
+        acts = parser.add_subparsers(
+            dest="verb", required=True, metavar="list | show | approve | reject | delegate | withdraw"
+        )
         common: dict[str, Any] = {"allow_abbrev": False}
         listing = acts.add_parser("list", help="everything that waits, the oldest first", **common)
         showing = acts.add_parser("show", help="one request: what would run, and what led to it", **common)
@@ -52,6 +55,11 @@ class Command(AnsweringCommand):
         )
         handing.add_argument("--to", required=True, metavar="USER", help="the user's name")
         handing.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the audit")
+        undoing = acts.add_parser("withdraw", help="take an approval back while it waits for its effect", **common)
+        add_as(undoing)
+        undoing.add_argument("--json", action="store_true", help="exactly one JSON object on stdout")
+        undoing.add_argument("key", metavar="KEY", help="the key of the request that was approved")
+        undoing.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the audit")
         for one in deciding:
             one.add_argument("--reason", default="", metavar="TEXT", help="why; kept with the decision")
             one.add_argument("--answers", type=_json, metavar="JSON", help="answers to the request's form, an object")
@@ -64,6 +72,8 @@ class Command(AnsweringCommand):
             return self._show(actor, options)
         if options["verb"] == "delegate":
             return self._hand_on(actor, options)
+        if options["verb"] == "withdraw":
+            return self._withdraw(actor, options)
         return self._decide(actor, options)
 
     def _list(self, actor: Actor, as_json: bool) -> int:
@@ -114,6 +124,15 @@ class Command(AnsweringCommand):
         else:
             self.show(f"{one_line(options['to'])} may decide it now as well, in the place of {one_line(actor.label)}.")
         return DONE
+
+    def _withdraw(self, actor: Actor, options: dict[str, Any]) -> int:
+        reopened = withdraw(options["key"], actor=actor, reason=options["reason"])
+        if options["json"]:
+            self.answer({"success": True, **run_json(reopened.run)})
+            return WAITING
+        self.show(f"Withdrawn by {one_line(actor.label)}: nothing had been done on this approval.")
+        self.show_lines(rest_of(reopened.run, options["as_user"]).lines)
+        return WAITING
 
     def _voted(self, outcome: Outcome, as_json: bool) -> int:
         votes = outcome.votes or {}

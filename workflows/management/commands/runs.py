@@ -131,6 +131,7 @@ def _described(run: Run, answer: dict[str, Any]) -> list[str]:
     if shown.ended_at is not None:
         rows.append(("ended", rfc3339(shown.ended_at)))
     rows += [(name, answer[field]) for name, field in _CHAIN if field in answer]
+    rows += [("called", f"run {companion}, on a recorded decision") for companion in answer.get("companions", ())]
     if "pendingApproval" in state:
         pending = state["pendingApproval"]
         rows.append(("waits for", f"{pending['kind']} approval, key {pending.get('key', '-')}: {pending['reason']}"))
@@ -143,7 +144,7 @@ def _described(run: Run, answer: dict[str, Any]) -> list[str]:
     return lines
 
 
-_CHAIN = (("came from", "resumedFrom"), ("goes on as", "resumedAs"))
+_CHAIN = (("came from", "resumedFrom"), ("goes on as", "resumedAs"), ("called for", "beside"))
 
 
 def _step(record: dict[str, Any]) -> str:
