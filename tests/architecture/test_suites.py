@@ -1,14 +1,17 @@
-"""Suites that run on one database only must not know any."""
+"""Suites that run once must not know any database, and every suite runs where it should."""
 
 from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.conftest import ROOT
-from tests.run import WITHOUT_DATABASE
+from tests.run import DATABASES, NO_DATABASE, WITHOUT_DATABASE, plan
 
 FIXTURES = {"db", "transactional_db", "process_env", "manage", "people", "live_server"}
 MARK = "django_" + "db"
+SUITES = {str(folder.relative_to(ROOT)) for folder in (ROOT / "tests").iterdir() if list(folder.rglob("test_*.py"))}
 
 
 def test_suites_that_run_once_use_no_database() -> None:
@@ -21,3 +24,28 @@ def test_suites_that_run_once_use_no_database() -> None:
                 if marked or asked:
                     found.append(f"{file.relative_to(ROOT)}: {ast.unparse(node)}")
     assert not found
+
+
+def suites_of(words: list[str]) -> set[str]:
+    """What pytest collects under these arguments: the folders named, or all, without those that are ignored."""
+    ignored = {word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")}
+    return ({word for word in words if word in SUITES} or SUITES) - ignored
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize("arguments", [[], ["-k", "decide"], ["-x"]])
+def test_each_suite_runs_on_both_databases_or_once(arguments: list[str], alone: bool) -> None:
+    planned = plan(arguments, alone=alone)
+    assert set(planned) == {*DATABASES} | (set() if alone else {NO_DATABASE})
+    assert all(words[: len(arguments)] == arguments for words in planned.values())
+    for suite in SUITES:
+        runs = [name for name, words in planned.items() if suite in suites_of(words)]
+        once = [WITHOUT_DATABASE[suite] if alone else NO_DATABASE] if suite in WITHOUT_DATABASE else list(DATABASES)
+        assert runs == once, suite
+
+
+@pytest.mark.parametrize("named", ["tests/engine", "tests/engine/test_vars.py", "tests/engine/test_vars.py::test_x"])
+def test_what_the_command_line_names_runs_alone(named: str) -> None:
+    planned = plan([named], alone=False)
+    assert list(planned) == list(DATABASES), "nothing else may be collected beside it"
+    assert [name for name, words in planned.items() if "--ignore=tests/engine" not in words] == ["sqlite"]

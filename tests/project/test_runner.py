@@ -1,4 +1,4 @@
-"""The test runner: a skip names what is missing, fails in CI, and both databases end in one summary."""
+"""The test runner: a skip names what is missing, fails in CI, and all runs end in one summary."""
 
 from __future__ import annotations
 
@@ -9,8 +9,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests import run
 from tests.conftest import ROOT
+
+pytestmark = pytest.mark.only("sqlite")  # every run here is one of its own, so one says all
 
 SKIPS = """
 import pytest
@@ -123,3 +127,21 @@ def test_the_summary_and_the_report_say_what_ran() -> None:
     assert "| engine | 3 | 1 | 2 | 1.5 |" in page
     assert "- races, `test_one_wins`: 50 rounds" in page
     assert "- Commit: " in page
+
+
+@pytest.mark.parametrize(
+    ("codes", "passed"),
+    [([0, 0, 0], True), ([0, 0, 1], False), ([0, 5], True), ([5, 5], False), ([0, 5, 2], False), ([0, -9], False)],
+)
+def test_a_run_that_had_nothing_to_do_has_not_failed(codes: list[int], passed: bool) -> None:
+    assert run.passed([{"exit": code} for code in codes]) is passed
+
+
+def test_the_suites_without_a_database_are_said_by_name(tmp_path: Path) -> None:
+    (tmp_path / "test_inner.py").write_text("def test_passes():\n    pass\n")
+    words = ["-c", "/dev/null", "--rootdir", str(tmp_path), "-p", "no:cacheprovider", "-p", "no:django"]
+    words += ["-p", "tests.databases", "-p", "tests.reporting", str(tmp_path)]
+    result = run.Suite(run.NO_DATABASE, words, quiet=True).finish()
+    lines = run.summary([result])
+    assert lines[0] == "no database: 1 passed, 0 failed, 0 skipped"
+    assert lines[1].startswith("    tests/adapters, tests/architecture, tests/engine, tests/spec, ")
