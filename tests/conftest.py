@@ -15,12 +15,34 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Permission, User
+from django.contrib.contenttypes.models import ContentType
+from django.core.management.commands import flush
 from django.db import connection
+from pytest_django import DjangoDbBlocker
 
 from tests.reporting import add_fact
 
 ROOT = Path(__file__).resolve().parent.parent
 PASSWORD = "a long enough password"
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The test database. When it is emptied after a test, what migrating left in it is put back as it was.
+
+    Django would look up each permission of each model again, which takes as long as many a test does.
+    """
+    with django_db_blocker.unblock():
+        types, permissions = list(ContentType.objects.all()), list(Permission.objects.all())
+
+    def put_back(verbosity: int, interactive: bool, db: str, **kwargs: Any) -> None:
+        ContentType.objects.clear_cache()
+        ContentType.objects.using(db).bulk_create(types)
+        Permission.objects.using(db).bulk_create(permissions)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush, "emit_post_migrate_signal", put_back)
+        yield
 
 
 class Clock:
