@@ -26,9 +26,13 @@ def ask(evaluator: Evaluator, source: str) -> Evaluated | ExpressionFailed:
     return evaluator.evaluate(Evaluate(sources=(source,), scope={"long": "x" * 999_999, "rows": [[0] * 100_000] * 2}))
 
 
+#: Processes that take all the time they get. In the everyday suites the others run meanwhile and do so too.
+BUSY = count(2, 4)
+
+
 @contextmanager
 def a_busy_machine() -> Iterator[None]:
-    spinning = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(4)]
+    spinning = [subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(BUSY)]
     try:
         yield
     finally:
@@ -75,7 +79,7 @@ def test_a_busy_machine_fails_nothing_and_lets_nothing_pass(evaluator: Evaluator
     assert failed.reason == OUT_OF_STEPS
     assert failed.position is not None
     with a_busy_machine():
-        for _ in range(count(2, 20)):
+        for _ in range(count(1, 20)):
             assert ask(evaluator, SIXTY_PERCENT) == Evaluated(values=("done",))
             assert ask(evaluator, OVER) == failed
 

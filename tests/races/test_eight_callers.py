@@ -28,7 +28,7 @@ from workflows.runs import find_run, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROUNDS = count(4, 50)
+ROUNDS = count(3, 50)
 
 
 @contextmanager

@@ -12,6 +12,7 @@ import pytest
 from django.db import connection, connections
 
 from tests.conftest import Clock, Processes
+from tests.counts import count
 from tests.fakes_tools import FakeTools
 from tests.served import until
 from tests.workbench import HEAD, begin, work, write_spec
@@ -53,7 +54,7 @@ def test_three_processes_share_the_slots_of_a_host(
     folder: Path, tools: FakeTools, manage: Processes, report: Callable[[str], None]
 ) -> None:
     # An interval is longer than the first call of a process takes to set out on a busy machine.
-    interval, calls = 1.0, 7
+    interval, calls = 1.0, count(5, 7)
     spec = paced(folder, tools, 1 / interval)
     workers = [manage.start("worker", "--workers", "2") for _ in range(3)]
     for worker in workers:

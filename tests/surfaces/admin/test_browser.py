@@ -158,6 +158,7 @@ def _scenes(folder: Path, people: People, tools: FakeTools, paying: SpecFile, as
     }
 
 
+@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 def test_every_page_fits_a_telephone_has_large_targets_and_enough_contrast(
     visit: Any, people: People, paying: SpecFile, asking: SpecFile, tools: FakeTools, tmp_path: Path
 ) -> None:
