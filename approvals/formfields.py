@@ -200,7 +200,7 @@ def _kept(field: Field, typed: Typed) -> Field:
     control = field.control
     if control == "number" and text:
         try:
-            _number(text, field.node["type"])
+            as_number(text, field.node["type"])
         except NotTyped:
             control = "line"
     return replace(field, text=text, control=control)
@@ -274,7 +274,7 @@ def _touched(group: Field, typed: Typed) -> bool:
     for field in group.fields:
         given = typed.getlist(field.path)
         before = list(field.chosen) if field.control in ("check", "checks") else [field.text]
-        if given and [_unix(text) for text in given] != before:
+        if given and [unix(text) for text in given] != before:
             return True
         if not given and field.control == "check" and before:
             return True
@@ -288,10 +288,10 @@ def _stands(field: Field, typed: Typed) -> bool:
     given = typed.getlist(field.path)
     if field.control in ("check", "checks"):
         return sorted(given) == sorted(set(field.chosen))
-    return [_unix(text) for text in given] == [_unix(field.text)]
+    return [unix(text) for text in given] == [unix(field.text)]
 
 
-def _unix(text: str) -> str:
+def unix(text: str) -> str:
     """Browsers send the end of a line as two characters."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -304,7 +304,7 @@ def _value(field: Field, given: list[str]) -> MaybeJson:
     if field.control == "checks":
         picked = [_choice(field, text) for text in given]
         return picked if picked or field.needed else NOTHING
-    text = _unix(given[0]) if given else ""
+    text = unix(given[0]) if given else ""
     if field.control == "select":
         return _choice(field, text) if text else _left_empty(node)
     if kind == "string":
@@ -312,12 +312,12 @@ def _value(field: Field, given: list[str]) -> MaybeJson:
     if not text.strip():
         return [] if kind == "array" and field.needed and _is_lines(node) else _left_empty(node)
     if kind in ("number", "integer"):
-        return _number(text, kind)
+        return as_number(text, kind)
     if kind == "array" and _is_lines(node):
         lines = [line for line in text.split("\n") if line.strip()]
         item = node["items"]["type"]
-        return list(lines) if item == "string" else [_number(line, item) for line in lines]
-    return _json(text)
+        return list(lines) if item == "string" else [as_number(line, item) for line in lines]
+    return as_json(text)
 
 
 def _left_empty(node: Node) -> MaybeJson:
@@ -333,7 +333,8 @@ def _choice(field: Field, text: str) -> Json:
     return jsontext.loads(text)
 
 
-def _number(text: str, kind: str) -> int | float:
+def as_number(text: str, kind: str) -> int | float:
+    """The number that was typed; NotTyped for anything else."""
     wanted = "must be a whole number, such as 12" if kind == "integer" else "must be a number, such as 12 or 12.5"
     try:
         value = jsontext.loads(text.strip())
@@ -344,7 +345,8 @@ def _number(text: str, kind: str) -> int | float:
     return value
 
 
-def _json(text: str) -> Json:
+def as_json(text: str) -> Json:
+    """The value that was typed as JSON; NotTyped for what is none."""
     try:
         return jsontext.loads(text)
     except ValueError as problem:

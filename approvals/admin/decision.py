@@ -9,24 +9,27 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals import answers, delegating, formfields, policy, recall, services
-from approvals.admin import words
+from approvals import answers, delegating, editing, formfields, policy, recall, records, services
+from approvals.admin import editfields, words
 from approvals.admin.access import actor_of
-from approvals.admin.page import BEGUN, DECIDE, GLASS_REASON, QUEUE, Tried, begun_with, draw
+from approvals.admin.page import BEGUN, DECIDE, GLASS_REASON, PREVIEWED, QUEUE, Tried, begun_with, draw
 from approvals.admin.refusals import REFUSALS, Problem, problem_of
+from approvals.changes import Edited
+from approvals.errors import ActionChanged, ApprovalNotFound
 from approvals.models import ApprovalRequest
-from approvals.queue import open_requests
+from approvals.queue import decision_of, open_requests
 from approvals.services import Outcome
 from workflows.actors import Actor
 from workflows.admin.acts import OPERATE
 from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.words import clipped
 from workflows.engine.values import Json
-from workflows.errors import Invalid, NotAllowed
+from workflows.errors import Invalid, NotAllowed, SpecChanged
 from workflows.models import WORKSPACE, Status
 from workflows.runs import cancel_run
 
-Act: TypeAlias = Callable[[HttpRequest, ApprovalRequest, Actor], HttpResponse]
+#: What a POST did; an `Edited` did nothing: the change is to be seen before it is decided.
+Act: TypeAlias = Callable[[HttpRequest, ApprovalRequest, Actor], HttpResponse | Edited]
 
 
 def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: int) -> HttpResponse:
@@ -43,7 +46,10 @@ def decide_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: 
         unclear = Problem(sentence="Nothing was decided.", next_move="Press Approve or Reject.", status=400)
         return draw(site, request, row, actor, Tried(problem=unclear))
     try:
-        return act(request, row, actor)
+        answer = act(request, row, actor)
+        if isinstance(answer, HttpResponse):
+            return answer
+        tried = Tried(verdict=verdict, edited=answer)
     except Invalid as error:
         tried = Tried(verdict=verdict, problem=problem_of(error), errors=error.extra["errors"])
     except REFUSALS as error:
@@ -61,20 +67,55 @@ def find_row(pk: int) -> ApprovalRequest:
 # Acts --------------------------------------------------------------------------------------------------------
 
 
-def _approve(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse:
-    return _decided(request, row, _decide(request, row, actor, approved=True, answers=_answers(request, row, actor)))
+def _approve(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse | Edited:
+    given = _answers(request, row, actor)
+    edits, unseen = _edits(request, row, actor)
+    if unseen is not None:
+        return unseen
+    return _decided(request, row, _decide(request, row, actor, approved=True, answers=given, edits=edits))
 
 
 def _reject(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse:
     return _decided(request, row, _decide(request, row, actor, approved=False))
 
 
-def _break_glass(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse:
+def _break_glass(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse | Edited:
+    edits, unseen = _edits(request, row, actor)
+    if unseen is not None:
+        return unseen
     given = _answers(request, row, actor, break_glass=True)
     why = request.POST.get(GLASS_REASON, "")
     return _decided(
-        request, row, _decide(request, row, actor, approved=True, reason=why, break_glass=True, answers=given)
+        request,
+        row,
+        _decide(request, row, actor, approved=True, reason=why, break_glass=True, answers=given, edits=edits),
     )
+
+
+def _preview(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> Edited:
+    """What would run with what was typed. Nothing is decided and nothing is kept."""
+    _, edited = _edits(request, row, actor, again=True)
+    if edited is not None:
+        return edited
+    policy.need(policy.may_decide(row, actor))
+    if not words.is_open(row):
+        raise ApprovalNotFound(str(row.key), decision_of(str(row.key), row.workspace))
+    raise Invalid("nothing is changed yet: type another value first", [])
+
+
+def _propose(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse | Edited:
+    edits, unseen = _edits(request, row, actor)
+    if unseen is not None:
+        return unseen
+    editing.edit_request(
+        str(row.key),
+        edits=edits or {},
+        actor=actor,
+        reason=request.POST.get("reason", ""),
+        digest=request.POST.get("digest", ""),
+    )
+    messages.success(request, "Your change stands. Approvals given before it are void; others decide what you see now.")
+    return _here(row)
 
 
 def _decide(request: HttpRequest, row: ApprovalRequest, actor: Actor, **asked: Any) -> Outcome:
@@ -112,6 +153,8 @@ def _here(row: ApprovalRequest) -> HttpResponse:
 ACTS: Mapping[str, Act] = {
     "approve": _approve,
     "reject": _reject,
+    "preview": _preview,
+    "propose": _propose,
     "break_glass": _break_glass,
     "delegate": _hand_on,
     "withdraw": _withdraw,
@@ -120,6 +163,31 @@ ACTS: Mapping[str, Act] = {
 
 
 # What was typed, and what became of it -----------------------------------------------------------------------
+
+
+def _edits(
+    request: HttpRequest, row: ApprovalRequest, actor: Actor, *, again: bool = False
+) -> tuple[dict[str, Json] | None, Edited | None]:
+    """What was typed otherwise than it stands, and what would run with it unless the page had shown just that.
+
+    Nothing is read of a request that is over, and nothing is rendered for whom the service refuses: it says why.
+    """
+    record = records.peek(row) if policy.policy_of(row).editable and words.is_open(row) else None
+    if record is None or not policy.may_decide(row, actor).allowed:
+        return None, None
+    edits, errors = editfields.read(editing.offered(row, record), request.POST)
+    if errors:
+        raise Invalid("what was typed does not fit", errors)
+    if not edits:
+        return None, None
+    shown, present = request.POST.get("digest", ""), services.present_hash(row)
+    if present != record["spec_hash"]:
+        raise SpecChanged(recorded=record["spec_hash"], present=present)
+    if shown != record["digest"]:
+        raise ActionChanged(shown=shown, present=record["digest"])
+    edited = editing.preview(row, record, edits)
+    seen = not again and request.POST.get(PREVIEWED) == edited.digest
+    return edits, None if seen else edited
 
 
 def _answers(request: HttpRequest, row: ApprovalRequest, actor: Actor, *, break_glass: bool = False) -> Json | None:

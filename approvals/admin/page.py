@@ -10,11 +10,12 @@ from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from approvals import answers, ballots, delegating, formfields, looking, policy, recall, records
-from approvals.admin import ahead, difference, words
+from approvals import answers, ballots, delegating, editing, formfields, looking, policy, recall, records
+from approvals.admin import ahead, difference, editfields, words
 from approvals.admin.history import history_of
 from approvals.admin.refusals import Problem
-from approvals.models import ApprovalRequest, RequestStatus, Vote
+from approvals.changes import Edited
+from approvals.models import ApprovalRequest, Edit, RequestStatus, Vote
 from approvals.records import Record
 from approvals.services import REASON_LIMIT
 from statestore.clock import now
@@ -24,7 +25,7 @@ from workflows.admin.acts import OPERATE
 from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.words import MOST, ago, clipped, data, duration, text_of, visible
 from workflows.engine import jsontext
-from workflows.engine.values import Json
+from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.errors import Invalid
 from workflows.models import Run
 from workflows.needs import environment_of
@@ -36,10 +37,12 @@ DECIDE = "admin:approvals_approvalrequest_decide"
 WHOLE = "admin:approvals_approvalrequest_whole"
 OUTPUT = "admin:approvals_approvalrequest_output"
 BEGUN = "begun"
+#: The digest of what the last preview showed.
+PREVIEWED = "previewed"
 #: A reason of its own: it stands in the form of the decision, whose answers go with it.
 GLASS_REASON = "glass_reason"
 #: The verdicts whose fields stand in the form of the decision itself.
-MAIN = ("", "approve", "reject", "break_glass")
+MAIN = ("", "approve", "reject", "break_glass", "preview", "propose")
 #: The characters of all earlier outputs together, and of one.
 OUTPUTS, ONE_OUTPUT = 200_000, 20_000
 
@@ -51,6 +54,8 @@ class Tried:
     verdict: str = ""
     problem: Problem | None = None
     errors: Sequence[dict[str, str]] = field(default_factory=tuple)
+    #: What would run with the edits that were typed, which is shown before anything is decided.
+    edited: Edited | None = None
 
 
 def draw(
@@ -64,8 +69,10 @@ def draw(
     tried = tried or Tried()
     record = records.peek(row) if words.is_open(row) else None
     context = _facts(request, row) | _reasons(request, tried)
-    context |= _over(row, actor) if record is None else _waiting(request, row, record, actor)
     context |= _form(request, row, tried)
+    context |= _over(row, actor) if record is None else _waiting(request, row, record, actor)
+    if record is not None and context["reject"].allowed:
+        context |= _edits(request, row, record, context["problem"], tried)
     context["history"] = history_of(row)
     problem = context["problem"]
     title = f"{clipped(row.agent_id, 100)}: {clipped(row.step, 100)}"
@@ -249,6 +256,48 @@ def _votes(row: ApprovalRequest, held: Policy) -> dict[str, Any]:
     ]
     shown = [(clipped(name, 120), data(value)) for name, value in answered.items()] if answered else []
     return {"votes": votes | {"by": voters}, "answered": shown}
+
+
+def _edits(
+    request: HttpRequest, row: ApprovalRequest, record: Record, problem: Problem | None, tried: Tried
+) -> dict[str, Any]:
+    """The values that can be changed, what a change would do, and what was changed before."""
+    held = policy.policy_of(row)
+    if not held.editable:
+        return {}
+    typed = request.POST if request.method == "POST" and tried.verdict in MAIN else None
+    drawn = editfields.fields(editing.offered(row, record), typed, tried.errors)
+    places = tuple((one.id, one.label) for one in drawn if one.problems)
+    context: dict[str, Any] = {
+        "edit_fields": drawn,
+        "edits_alone": not held.approvers.four_eyes,
+        "may_propose": held.approvers.four_eyes or held.approvers.quorum > 1,
+        "standing": _standing(row, record),
+    }
+    if problem is not None and places:
+        context["problem"] = replace(problem, places=problem.places + places)
+    if tried.edited is not None:
+        context |= {"preview": editfields.shown(tried.edited), "previewed": tried.edited.digest}
+    return context
+
+
+def _standing(row: ApprovalRequest, record: Record) -> dict[str, Any] | None:
+    """The edits that are part of what waits, beside what was asked at first, and whose they are."""
+    stood = editing.differences(record)
+    if not stood:
+        return None
+    before, now = ({one.path: value for one, value in side if value is not NOTHING} for side in _sides(stood))
+    return {
+        "difference": difference.between(before, now),
+        "by": [
+            {"who": clipped(one.label, 120), "at": one.at, "reason": clipped(one.reason, 300)}
+            for one in Edit.objects.filter(request=row).order_by("pk")
+        ],
+    }
+
+
+def _sides(stood: list[editing.Difference]) -> tuple[list[tuple[editing.Difference, MaybeJson]], ...]:
+    return [(one, one.before) for one in stood], [(one, one.after) for one in stood]
 
 
 def _lacking(row: ApprovalRequest, record: Record) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from approvals.delegating import delegate
 from approvals.services import decide
@@ -56,7 +57,7 @@ agent:
     - {step: archive again, type: tool, tool: receipt}
     - {step: last of all, type: tool, tool: receipt}
 """
-ANSWERS = {
+ANSWERS: dict[str, Any] = {
     "GET /invoice": {
         "json": {"amount": 120, "lines": [{"what": "parcel", "price": 100}, {"what": "fee", "price": 20}]}
     },
@@ -107,6 +108,14 @@ def drifted(folder: Path, url: str) -> str:
     return key
 
 
+def editable(folder: Path, url: str, *, four_eyes: bool = False) -> str:
+    """Texts, numbers, a yes or no and a mapping that can be changed before it is approved."""
+    paths = "[action.body.json.amount, action.body.json.letter, action.body.json.urgent, action.body.json.currency]"
+    agent = "proposing" if four_eyes else "editable"
+    policy = f"editable: {paths}, approvers: {{four_eyes: {str(four_eyes).lower()}}}"
+    return to_pause(refunding(folder, url, policy, agent=agent), input=INPUT)[1]
+
+
 def lost(folder: Path, url: str, people: People) -> str:
     """Decided by another person meanwhile."""
     _, key = to_pause(refunding(folder, url, agent="lost"), input=INPUT)
@@ -142,6 +151,7 @@ def plain(folder: Path, url: str, people: People) -> dict[str, str]:
         "votes": voted(folder, url),
         "glass": held_back(folder, url, people),
         "drift": drifted(folder, url),
+        "edits": editable(folder, url),
         "lost": lost(folder, url, people),
         "cancelled": cancelled(folder, url, people),
     }
