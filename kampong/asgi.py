@@ -1,4 +1,4 @@
-"""The ASGI application: HTTP by Django. Websockets are closed politely until there is something to watch on them."""
+"""The ASGI application: HTTP by Django, and what can be watched on websockets."""
 
 from __future__ import annotations
 
@@ -6,14 +6,18 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from channels.routing import ProtocolTypeRouter
+from channels.routing import ProtocolTypeRouter, URLRouter
 from django.conf import settings
 from django.core.asgi import get_asgi_application
-
-from kampong.prefix import Prefixed
-from workflows.api.bodylimit import BodyLimit
+from django.urls import re_path
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
+
+http = get_asgi_application()  # before all that needs the apps to be loaded
+
+from approvals.live.consumer import ApprovalsConsumer  # noqa: E402
+from kampong.prefix import Prefixed  # noqa: E402
+from workflows.api.bodylimit import BodyLimit  # noqa: E402
 
 
 async def no_websocket(
@@ -26,7 +30,9 @@ async def no_websocket(
     await send({"type": "websocket.close"})
 
 
+_sockets: dict[str, Any] = {r"^ws/approvals/?$": ApprovalsConsumer.as_asgi(), "": no_websocket}
+sockets = URLRouter([re_path(pattern, app) for pattern, app in _sockets.items()])
 application = Prefixed(
-    ProtocolTypeRouter({"http": BodyLimit(get_asgi_application()), "websocket": no_websocket}),
+    ProtocolTypeRouter({"http": BodyLimit(http), "websocket": sockets}),
     settings.FORCE_SCRIPT_NAME,
 )

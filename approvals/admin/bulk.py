@@ -11,7 +11,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect, QueryDict
 from django.urls import reverse
 
 from approvals import policy, records, services
@@ -64,7 +64,7 @@ ACTS = (
 
 
 class ReasonForm(forms.Form):
-    """One reason for all rows."""
+    """One reason for all rows; `needed_by` is how many of them are not decided without one."""
 
     reason = forms.CharField(
         max_length=REASON_LIMIT,
@@ -72,6 +72,15 @@ class ReasonForm(forms.Form):
         widget=forms.Textarea(attrs={"rows": 3}),
         help_text="Kept in the audit with every row.",
     )
+
+    def __init__(self, given: QueryDict | None, needed_by: int) -> None:
+        super().__init__(given)
+        if needed_by:
+            field = self.fields["reason"]
+            field.required = True
+            field.label = "Reason (needed)"
+            rows = f"{needed_by} of these rows is" if needed_by == 1 else f"{needed_by} of these rows are"
+            field.error_messages["required"] = f"Say why, in a few words: {rows} not decided without a reason."
 
 
 def bulk_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> HttpResponse:
@@ -83,11 +92,11 @@ def bulk_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Htt
     if request.method != "POST" or act is None or not ids:
         if request.method == "POST":
             messages.warning(request, "Tick at least one request, then choose Approve or Reject.")
-        return HttpResponseRedirect(reverse(LIST))
+        return HttpResponseRedirect(_back(request))
     person = policy.Person(actor)
     rows = _allowed(ids, person)
     confirmed = request.POST.get("confirmed") == "yes"
-    form = ReasonForm(request.POST if confirmed else None)
+    form = ReasonForm(request.POST if confirmed else None, sum(_needs_reason(row, act, person) for row in rows))
     if confirmed and form.is_valid():
         results = [result for row in rows if (result := _decide(request, row, act, actor, form.cleaned_data["reason"]))]
         done = sum(not result["problem"] for result in results)
@@ -109,9 +118,17 @@ def bulk_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Htt
 def _answer(
     site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, name: str, title: str, **context: Any
 ) -> HttpResponse:
-    back = reverse(LIST)
+    back = _back(request)
     crumbs = [("Approval requests", back)]
-    return site.page(request, f"workflows/admin/{name}.html", title=title, crumbs=crumbs, back=back, **context)
+    context |= {"back": back, "back_query": back.partition("?")[2]}
+    return site.page(request, f"workflows/admin/{name}.html", title=title, crumbs=crumbs, **context)
+
+
+def _back(request: HttpRequest) -> str:
+    """The list with the filters that it had; its page is not kept, as its rows have gone on."""
+    query = QueryDict(request.POST.get("back", ""), mutable=True)
+    query.pop("after", None)
+    return reverse(LIST) + (f"?{query.urlencode()}" if query else "")
 
 
 def _allowed(ids: Sequence[int], person: policy.Person) -> list[ApprovalRequest]:
@@ -152,6 +169,16 @@ def _foreseen(row: ApprovalRequest, record: Record | None, act: Act) -> str:
     if act.name == "approve" and policy.policy_of(row).form is not None:
         return "It has a form, so it is not approved from here: open it to answer."
     return ""
+
+
+def _needs_reason(row: ApprovalRequest, act: Act, person: policy.Person) -> bool:
+    """Whether this row would be refused for the want of a reason."""
+    held = policy.policy_of(row)
+    if not words.is_open(row) or not person.may(row, approve=act.name == "approve").allowed:
+        return False
+    if act.name == "approve":
+        return held.require_reason == "always" and held.form is None
+    return held.require_reason != "never"
 
 
 def _decide(request: HttpRequest, row: ApprovalRequest, act: Act, actor: Actor, reason: str) -> dict[str, Any] | None:

@@ -68,6 +68,9 @@ def agent_choices() -> list[tuple[str, str]]:
 
 
 def picked(query: QueryDict, limit: int) -> list[int]:
-    """The ids of the rows that were ticked, each once, in order; what is no id, and all beyond the limit, is left."""
-    texts = dict.fromkeys(query.getlist("pick"))
+    """The ids of the rows that were ticked, each once, in order; what is no id, and all beyond the limit, is left.
+
+    One tick may stand for several rows, with a comma between them.
+    """
+    texts = dict.fromkeys(text for ticked in query.getlist("pick") for text in ticked.split(","))
     return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19][:limit]

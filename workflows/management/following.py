@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from approvals.narrowing import Narrowing
 from approvals.queue import waiting
 from statestore.clock import now
 from workflows.advance import advance
@@ -83,7 +84,7 @@ def rest_of(run: Run, as_user: str | None = None) -> Rest:
     """Describe a run that `to_rest` returned, to somebody who acts as this user."""
     state = own_state(run)
     if run.status == Status.AWAITING:
-        found = waiting(run.workspace, run=str(run.uuid), blocking=True).items
+        found = waiting(run.workspace, by=Narrowing(run=str(run.uuid)), blocking=True).items
         pending = found[0] if found else None
         return Rest(code=WAITING, state=state, lines=_waits(run, pending, as_words(as_user)), pending=pending)
     if run.status == Status.COMPLETED:
