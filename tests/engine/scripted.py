@@ -19,13 +19,14 @@ from workflows.engine.effects import (
     ExpressionFailed,
     Fingerprint,
     HttpCall,
+    IsStillValid,
     Matched,
     MatchPatterns,
     Pause,
     ReadEnvironment,
     Recorded,
 )
-from workflows.engine.events import Completed, EngineEvent, Failed, Rejected, StepCompleted, StepStarted
+from workflows.engine.events import Completed, EngineEvent, Expired, Failed, Rejected, StepCompleted, StepStarted
 from workflows.engine.situation import Situation
 from workflows.spec.model import (
     ActionStep,
@@ -41,15 +42,25 @@ from workflows.spec.model import (
     VarDecl,
 )
 
-LETTERS = {StepStarted: "S", StepCompleted: "C", Rejected: "R", Failed: "F", Completed: "completed", AskPerson: "A"}
+LETTERS = {
+    StepStarted: "S",
+    StepCompleted: "C",
+    Rejected: "R",
+    Failed: "F",
+    Expired: "E",
+    Completed: "completed",
+    AskPerson: "A",
+}
 
 
 @dataclass(kw_only=True)
 class Script:
     """What the world answers. Models and tools answer in order, per step and per tool name.
 
-    `decisions` answer the pauses, in order: True, False, or (approved, reason). A pause without one is left open.
-    `recorded` are keys for requests that nobody waits for; they come first.
+    `decisions` answer the pauses, in order: True, False, (approved, reason), or a whole Decision. A pause without one
+    is left open.
+    `recorded` are keys for requests that nobody waits for; they come first. `valid` says whether an approval with an
+    end holds, in order; behind them it does.
     """
 
     expressions: Mapping[str, Any] = field(default_factory=dict)
@@ -58,6 +69,7 @@ class Script:
     tools: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     decisions: Sequence[Any] = ()
     recorded: Sequence[str | None] = ()
+    valid: Sequence[bool] = ()
 
 
 @dataclass(kw_only=True)
@@ -119,6 +131,7 @@ class _Answers:
         self._tools = {tool: iter(answers) for tool, answers in script.tools.items()}
         self._decisions = list(script.decisions)
         self._recorded = list(script.recorded)
+        self._valid = list(script.valid)
 
     def undecided(self) -> bool:
         return not self._decisions and not self._recorded
@@ -133,6 +146,8 @@ class _Answers:
                 return {name: self._script.env.get(name) for name in effect.names}
             case Fingerprint():
                 return {name: f"mark of {len(self._script.env.get(name, ''))}" for name in effect.names}
+            case IsStillValid():
+                return self._valid.pop(0) if self._valid else True
             case AskModel():
                 return next(self._models[effect.step])
             case CallTool():
@@ -140,7 +155,8 @@ class _Answers:
             case AskPerson() if self._recorded:
                 return Recorded(key=self._recorded.pop(0))
             case AskPerson():
-                return decided(effect.pause, self._decisions.pop(0))
+                answer = self._decisions.pop(0)
+                return answer if isinstance(answer, Decision) else decided(effect.pause, answer)
 
     def _evaluated(self, effect: Evaluate) -> Evaluated | ExpressionFailed:
         values = [self._script.expressions[source.strip()] for source in effect.sources]
