@@ -12,10 +12,13 @@ class ApprovalsConfig(AppConfig):
         # Models must be loaded first.
         from approvals import audit, expiry, reminding
         from approvals.deskwork import ApprovalDesk
+        from approvals.notices import carriers, sender, slack
         from workflows import desk, housekeeping
 
         desk.register(ApprovalDesk())
+        carriers.register("slack", slack.SlackCarrier())
         housekeeping.register("expiry", 1.0, expiry.expire_due)
         housekeeping.register("sealing", 2.0, audit.seal)
+        housekeeping.register("notices", 1.0, sender.send_due, calls_out=True)
         housekeeping.register("escalation", 5.0, reminding.escalate_due)
         housekeeping.register("reminders", 5.0, reminding.remind_due)

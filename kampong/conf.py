@@ -59,6 +59,12 @@ USUAL = (
         default="Kampong <kampong@localhost>",
         help="Whom mails come from: an address that the mail server lets through.",
     ),
+    Usual(
+        name="SLACK_SIGNING_SECRET",
+        default="(empty)",
+        help="Signs what Slack sends to `/slack/interactions`, from the app's page at Slack; without it nothing is "
+        "believed. The tokens of channels are variables that the specs name.",
+    ),
     Usual(name="TIME_ZONE", default="UTC", help="The time zone of pages; stored times are UTC."),
     Usual(
         name="LOG_LEVEL",

@@ -21,18 +21,20 @@ housekeeping.register("old messages", 3600.0, messages.prune)
 
 
 class WorkerPool:
-    """Worker threads, one keeper for signs of life and recovery, one for chores; each goes on after an error."""
+    """Worker threads, one keeper for signs of life and recovery, two for chores; each goes on after an error."""
 
     def __init__(self, threads: int | None = None) -> None:
         count = threads if threads is not None else setting("KAMPONG_WORKERS")
         self._busy: set[str] = set()
         self._own_bell = Bell()
         self._recover_at = 0.0
-        self._rota = Rota()
+        self._rota = Rota(lambda: _chores(calling_out=False))
+        self._calling_rota = Rota(lambda: _chores(calling_out=True))
         self._workers = [Loop(f"worker-{n}", self._work, bell) for n in range(1, count + 1)]
         self._keepers = [
             Loop("worker-keeper", self._keep, self._own_bell),
-            Loop("worker-chores", self._do_chores, self._own_bell),
+            Loop("worker-chores", lambda: _do_due(self._rota), self._own_bell),
+            Loop("worker-calls-out", lambda: _do_due(self._calling_rota), self._own_bell),
         ]
 
     def start(self) -> None:
@@ -80,10 +82,15 @@ class WorkerPool:
             recovery.recover()
         return float(min(beats.BEAT_SECONDS, max(0.05, self._recover_at - time.monotonic())))
 
-    def _do_chores(self) -> float:
-        for chore in self._rota.due():
-            _do(chore)
-        return self._rota.seconds_to_next(most=1.0)
+
+def _chores(*, calling_out: bool) -> tuple[Chore, ...]:
+    return tuple(chore for chore in housekeeping.chores() if chore.calls_out is calling_out)
+
+
+def _do_due(rota: Rota) -> float:
+    for chore in rota.due():
+        _do(chore)
+    return rota.seconds_to_next(most=1.0)
 
 
 def _do(chore: Chore) -> None:

@@ -28,13 +28,17 @@ class Undeliverable(NotSent):
 class TryLater(NotSent):
     """Not now: the service is away or busy. `after_seconds` is how long it asks us to wait, None where it did not.
 
-    `whole_channel`: what else waits for the same address would be refused as well.
+    `whole_channel`: what else waits for the same address would be refused as well. `counts` False: nothing was tried,
+    so that this is no attempt; it is due again after `after_seconds`.
     """
 
-    def __init__(self, text: str, after_seconds: float | None = None, *, whole_channel: bool = False) -> None:
+    def __init__(
+        self, text: str, after_seconds: float | None = None, *, whole_channel: bool = False, counts: bool = True
+    ) -> None:
         super().__init__(text)
         self.after_seconds = after_seconds
         self.whole_channel = whole_channel
+        self.counts = counts
 
 
 class OutOfDate(NotSent):
