@@ -10,15 +10,18 @@ class ApprovalsConfig(AppConfig):
 
     def ready(self) -> None:
         # Models must be loaded first.
-        from approvals import audit, expiry, reminding
+        from approvals import audit, doctoring, expiry, reminding
         from approvals.deskwork import ApprovalDesk
-        from approvals.notices import carriers, sender, slack
+        from approvals.notices import carriers, mail, sender, slack
         from workflows import desk, housekeeping
+        from workflows.doctor import contributed
 
         desk.register(ApprovalDesk())
+        contributed.register("policies", doctoring.look)
         carriers.register("slack", slack.SlackCarrier())
+        carriers.register("email", mail.MailCarrier())
         housekeeping.register("expiry", 1.0, expiry.expire_due)
-        housekeeping.register("sealing", 2.0, audit.seal)
-        housekeeping.register("notices", 1.0, sender.send_due, calls_out=True)
         housekeeping.register("escalation", 5.0, reminding.escalate_due)
         housekeeping.register("reminders", 5.0, reminding.remind_due)
+        housekeeping.register("sealing", 2.0, audit.seal)
+        housekeeping.register("notices", 1.0, sender.send_due, calls_out=True)

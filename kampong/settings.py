@@ -137,7 +137,15 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "stream": sys.stderr, "formatter": "plain"}},
+    "filters": {"hide_links": {"()": "kampong.security.HideLinks"}},
+    "handlers": {
+        "stderr": {
+            "class": "logging.StreamHandler",
+            "stream": sys.stderr,
+            "formatter": "plain",
+            "filters": ["hide_links"],
+        }
+    },
     "root": {"handlers": ["stderr"], "level": environment.log_level(os.environ)},
     # A refusal (403, 404, 409) is answered, not logged: the line would carry a traceback, and paths can hold keys.
     "loggers": {"django.request": {"level": "ERROR"}},

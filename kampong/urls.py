@@ -9,6 +9,7 @@ from django.views.generic import RedirectView
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
+    path("", include("approvals.links.urls")),
     path("", include("approvals.slack.urls")),
     path("", include("approvals.api.urls")),
     path("", include("workflows.api.urls")),

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Surface: TypeAlias = Literal["admin", "api", "slack", "cli", "rule", "system", "webhook"]
+Surface: TypeAlias = Literal["admin", "api", "slack", "link", "cli", "rule", "system", "webhook"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Actor:
     """`label` is the readable name that stays when the user is deleted; `user_id` is the Django user, if there is one.
 
-    `detail` keeps what else identifies the actor: at the command line the operating system's user and host.
+    `detail` keeps what else identifies the actor: at the command line the operating system's user and host, behind a
+    signed link the address to which it was sent.
     """
 
     label: str

@@ -1,0 +1,154 @@
+"""Carries notices by email: one message to one person, plain text first, with that person's own way to the request."""
+
+from __future__ import annotations
+
+import smtplib
+import unicodedata
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.contrib.auth.models import AbstractUser
+from django.core.mail import EmailMultiAlternatives, get_connection
+from django.utils.crypto import salted_hmac
+
+from approvals import policy
+from approvals.actors import actor_for_user
+from approvals.addresses import NoAddress, base_url, link_to
+from approvals.models import ApprovalRequest, Notice
+from approvals.notices.carriers import OutOfDate, TryLater, Undeliverable
+from approvals.notices.mail_text import Letter, letter_of
+from approvals.notices.mail_unset import MailUnset
+from approvals.signedlinks import token_for
+from workflows.engine import jsontext
+from workflows.visible import clipped
+
+SECONDS = 20
+WHY_LIMIT = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipient:
+    """`user` only where the address is one active person's who may see requests: they get a link of their own."""
+
+    address: str
+    user: AbstractUser | None
+
+
+class MailCarrier:
+    """The only one that knows how a notice becomes a mail."""
+
+    def send(self, notice: Notice) -> str:
+        """Hand the mail to the server; its Message-ID as JSON (`{messageId}`), the same at every attempt."""
+        request = notice.request
+        if request is None:
+            raise Undeliverable("it names no request")
+        to = recipient_of(jsontext.loads(notice.address))
+        try:
+            letter = letter_of(notice, request, link=_link(request, to), to_viewer=to.user is not None)
+            message = _message(notice, request, to, letter)
+        except NoAddress as problem:
+            raise TryLater(str(problem)) from problem
+        _deliver(message)
+        return jsontext.dumps({"messageId": message.extra_headers["Message-ID"]})
+
+
+def recipient_of(address: dict[str, Any]) -> Recipient:
+    """Who an outbox row means: `{to}`, an address as the spec has it, or `{user}`, a person by id."""
+    if "user" in address:
+        user = policy.active_user(address["user"])
+        if user is None:
+            raise OutOfDate("the person who was to be told is gone, or not active any more")
+        if not user.email:
+            raise Undeliverable(f"{clipped(user.get_username(), 100)} has no email address; enter one in the admin")
+        return Recipient(address=user.email, user=user if _may_view(user) else None)
+    owner = _owner(address["to"])
+    if owner is None:
+        return Recipient(address=address["to"], user=None)
+    # To the address that the account has: one that only looks alike may be somebody else's mailbox.
+    return Recipient(address=owner.email, user=owner)
+
+
+def _owner(address: str) -> AbstractUser | None:
+    """The one active user with this address who may see requests. Two with the same are nobody."""
+    users: Any = get_user_model().objects.filter(email__iexact=address, is_active=True)
+    found = [user for user in users[:50] if _folded(user.email) == _folded(address)]
+    return found[0] if len(found) == 1 and _may_view(found[0]) else None
+
+
+def _folded(address: str) -> str:
+    return unicodedata.normalize("NFKC", address).casefold()
+
+
+def _may_view(user: AbstractUser) -> bool:
+    return policy.may_view(actor_for_user(user, "link"))
+
+
+def _link(request: ApprovalRequest, to: Recipient) -> str:
+    """The person's own link, or the page of the request, which asks to sign in."""
+    if to.user is not None:
+        return link_to("approval-link", token_for(request, to.user))
+    return link_to("admin:approvals_approvalrequest_decide", request.pk)
+
+
+def _message(notice: Notice, request: ApprovalRequest, to: Recipient, letter: Letter) -> EmailMultiAlternatives:
+    headers = {
+        # The same at every attempt, so that a mailbox or a person can tell a repeat after a crash.
+        "Message-ID": _name("notice", notice.pk),
+        "References": _name("request", request.pk),
+        "Auto-Submitted": "auto-generated",
+    }
+    message = EmailMultiAlternatives(letter.subject, letter.text, to=[to.address], headers=headers)
+    message.attach_alternative(letter.html, "text/html")
+    return message
+
+
+def _name(kind: str, pk: int) -> str:
+    """What this site calls a message; it tells nobody how many there were."""
+    mark = salted_hmac("kampong.mail", f"{kind}:{pk}").hexdigest()[:32]
+    return f"<{kind}.{mark}@{urlsplit(base_url()).hostname}>"
+
+
+# Delivery ----------------------------------------------------------------------------------------------------
+
+
+def _deliver(message: EmailMultiAlternatives) -> None:
+    """One connection, one message; what the server says decides whether it is tried again."""
+    timeout = getattr(settings, "EMAIL_TIMEOUT", None) or SECONDS
+    try:
+        message.connection = get_connection(timeout=timeout)
+        if message.send() != 1:
+            raise Undeliverable("the mail server was given nobody to send it to")
+    except MailUnset as problem:
+        raise TryLater(str(problem)) from problem
+    except smtplib.SMTPRecipientsRefused as problem:
+        code, said = next(iter(problem.recipients.values()))
+        _refused(code, said, "the mail server does not take this address")
+    except smtplib.SMTPSenderRefused as problem:
+        raise TryLater(f"DEFAULT_FROM_EMAIL is refused: {_why(problem.smtp_code, problem.smtp_error)}") from problem
+    except smtplib.SMTPAuthenticationError as problem:
+        why = _why(problem.smtp_code, problem.smtp_error)
+        raise TryLater(f"the mail server does not take the user or password of EMAIL_URL: {why}") from problem
+    except smtplib.SMTPDataError as problem:
+        _refused(problem.smtp_code, problem.smtp_error, "the mail server does not take this mail")
+    except smtplib.SMTPNotSupportedError as problem:
+        raise Undeliverable(f"the mail server cannot: {clipped(str(problem), WHY_LIMIT)}") from problem
+    except (smtplib.SMTPException, OSError) as problem:
+        raise TryLater(
+            f"the mail server is away: {clipped(str(problem) or type(problem).__name__, WHY_LIMIT)}"
+        ) from problem
+    except (UnicodeError, ValueError) as problem:
+        raise Undeliverable(f"no mail can be made for it: {clipped(str(problem), WHY_LIMIT)}") from problem
+
+
+def _refused(code: int, said: bytes | str, what: str) -> None:
+    """For good when the server says so (5xx), for now otherwise."""
+    text = f"{what}: {_why(code, said)}"
+    raise Undeliverable(text) if code >= 500 else TryLater(text)
+
+
+def _why(code: int, said: bytes | str) -> str:
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    return clipped(f"{code} {text}", WHY_LIMIT)
