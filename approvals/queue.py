@@ -7,12 +7,13 @@ from typing import Any
 
 from django.db.models import Q
 
-from approvals import audit, ballots, policy, records
+from approvals import audit, ballots, differing, policy, records
 from approvals.errors import ApprovalNotFound
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.narrowing import Narrowing, narrowed
 from approvals.narrowing import is_key as is_key
 from statestore.clock import DbNow
+from workflows import codec
 from workflows.actors import Actor
 from workflows.engine import jsontext
 from workflows.errors import Invalid
@@ -102,7 +103,7 @@ def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]
     shown = summary(request) | {
         "message": record["reason"],
         "action": record["action"],
-        "outputs": record["outputs"],
+        "outputs": codec.outputs_json(records.outputs_approved(record))["outputs"],
         "digest": record["digest"],
         "specHash": record["spec_hash"],
         "policy": jsontext.loads(request.policy),
@@ -110,6 +111,7 @@ def detail(key: str, actor: Actor, workspace: str = WORKSPACE) -> dict[str, Any]
         "votes": ballots.standing(request)["by"],
         "may": _may(request, actor),
     }
+    shown |= differing.told(request, record)
     if "advice" in record:
         shown["advice"] = record["advice"]
     form = policy.policy_of(request).form

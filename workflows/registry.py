@@ -91,18 +91,18 @@ class Registry:
         with self._lock:
             return self._look()[1]
 
-    def present_hash(self, agent_id: str, source: str) -> str | None:
-        """What the run's spec says now: its own file if that exists, else the served file of the agent.
-
-        None when it is missing or invalid.
-        """
+    def present(self, agent_id: str, source: str) -> SpecFile | BrokenFile | None:
+        """The run's spec now: its own file if that exists, else the served file of the agent; None when it is gone."""
         with self._lock:
             path = Path(source) if source else None
             if path is not None and path.exists():
-                file = self._disk.read(path)
-                return file.hash if isinstance(file, SpecFile) else None
-            served = self._look()[0].get(agent_id)
-            return served.hash if served is not None else None
+                return self._disk.read(path)
+            return self._look()[0].get(agent_id)
+
+    def present_hash(self, agent_id: str, source: str) -> str | None:
+        """What the run's spec says now; None when it is missing or invalid."""
+        file = self.present(agent_id, source)
+        return file.hash if isinstance(file, SpecFile) else None
 
     def _look(self) -> tuple[dict[str, SpecFile], list[BrokenFile]]:
         """Served by agent id, and refused. A broken file keeps its claim on the id that it had."""

@@ -91,13 +91,13 @@ def start_run(
             earlier = idempotency.claim(run, idempotency_key)
             if earlier is not None:
                 return Started(run=find_run(earlier, workspace), repeated=True)
-        _pin(spec_file, workspace)
+        pin(spec_file, workspace)
         run.save(force_insert=True)
         enqueue(run)
     return Started(run=run)
 
 
-def _pin(spec_file: SpecFile, workspace: str) -> None:
+def pin(spec_file: SpecFile, workspace: str) -> None:
     """Keep the text that runs with this hash execute, whatever happens to the file."""
     version = SpecVersion(
         workspace=workspace,
