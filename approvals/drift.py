@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from typing import Any, Literal, TypeAlias
 
@@ -71,7 +71,7 @@ def drift_of(request: ApprovalRequest, record: Record) -> Drift | None:
         present=True,
         recorded=recorded,
         now=file.hash,
-        steps=both.steps(),
+        steps=both.steps(request.step),
         others=both.others(),
         place=both.place(request.step, request.step_index),
         can_rebind=not why_not,
@@ -102,17 +102,19 @@ class _Both:
     before: _Tree
     now: _Tree
 
-    def steps(self) -> list[StepChange]:
-        """Every step of the two, in the order of now, those that are gone where they were."""
+    def steps(self, step: str) -> list[StepChange]:
+        """Every step of the two, in the order of now, those that are gone where they were.
+
+        It is the others that moved, never the step that waits.
+        """
         before, now = _workflow(self.before), _workflow(self.now)
-        old, new = list(before), list(now)
         found: list[StepChange] = []
-        for what, i, j, m, n in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-            found += [_change(key[0], before[key], None) for key in old[i:j] if key not in now]
-            for key in new[m:n]:
-                one = _change(key[0], before.get(key), now[key])
-                moved = what != "equal" and one.state == "same"
-                found.append(StepChange(name=one.name, state="moved", before=one.before, now=one.now) if moved else one)
+        for old, new in _around((step, 0), list(before), list(now)):
+            for what, i, j, m, n in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+                found += [_change(key[0], before[key], None) for key in old[i:j] if key not in now]
+                for key in new[m:n]:
+                    one = _change(key[0], before.get(key), now[key])
+                    found.append(replace(one, state="moved") if what != "equal" and one.state == "same" else one)
         return found
 
     def others(self) -> list[StepChange]:
@@ -135,7 +137,7 @@ class _Both:
             for number, (name, _) in enumerate(_workflow(tree)):
                 side: Place = "on" if name == step else "before" if number < at else "after"
                 sides.setdefault(name, set()).add(side)
-        for change in self.steps():
+        for change in self.steps(step):
             if change.state != "same":
                 yield from sides[change.name]
         for change in self.others():
@@ -155,6 +157,17 @@ def _workflow(tree: _Tree) -> dict[tuple[str, int], Any]:
         found[step["step"], seen[step["step"]]] = step
         seen[step["step"]] += 1
     return found
+
+
+_Keys: TypeAlias = list[tuple[str, int]]
+
+
+def _around(waiting: tuple[str, int], old: _Keys, new: _Keys) -> list[tuple[_Keys, _Keys]]:
+    """The two lists in parts that belong together: up to the step that waits, and what follows it."""
+    if waiting not in old or waiting not in new:
+        return [(old, new)]
+    i, m = old.index(waiting) + 1, new.index(waiting) + 1
+    return [(old[: i - 1], new[: m - 1]), ([waiting], [waiting]), (old[i:], new[m:])]
 
 
 def _at(tree: _Tree, step: str) -> int:

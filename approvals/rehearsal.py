@@ -20,7 +20,6 @@ from workflows.adapters.environment import Environment
 from workflows.engine import vars
 from workflows.engine.effects import (
     AskPerson,
-    CallTool,
     Effect,
     Evaluate,
     Fingerprint,
@@ -88,8 +87,6 @@ def _answer(item: Effect | EngineEvent, readable: frozenset[str], marks: Mapping
             return {name: marks.get(name, mark) for name, mark in here.items()}
         case Failed():
             raise NoGate(item.error)
-        case CallTool():
-            raise NoGate(f'the tool "{item.tool}" would be called without asking anybody')
     raise NoGate("the run would go on here without asking anybody")
 
 
