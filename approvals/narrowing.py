@@ -137,7 +137,8 @@ def is_key(text: str) -> bool:
 def _with_words(found: Requests, text: str) -> Requests:
     if is_key(text):
         return found.filter(key=text)
-    words = Concat(F("agent_id"), Value("\n"), F("step"), Value("\n"), Substr("reason", 1, SEARCHED))
+    parts = (F("agent_id"), Value("\n"), F("step"), Value("\n"), Substr("reason", 1, SEARCHED))
+    words = Concat(*parts, output_field=TextField())
     return found.filter(Holds(words, text))
 
 
