@@ -47,6 +47,8 @@ def delegate(
         if request is None or stored is None:
             raise ApprovalNotFound(key, decision_of(key, workspace))
         records.check_format(stored.value)
+        if not records.fits(request, stored.value):
+            continue
         _checked(request, actor, to)
         with transaction.atomic():
             if records.store_of(workspace, request.agent_id).bump(records.store_key(request.key), stored.version):

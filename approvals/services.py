@@ -61,6 +61,11 @@ class _Asked:
     edited: Edited | None = None
     break_glass: bool = False
 
+    def __post_init__(self) -> None:
+        if self.break_glass and not self.approved:
+            message = "a rejection needs no broken glass; leave it out"
+            raise Invalid(f"breakGlass: {message}", [{"path": "breakGlass", "message": message}])
+
 
 def decide(
     key: str,
@@ -77,21 +82,15 @@ def decide(
 ) -> Outcome:
     """Decide a pending request exactly once, however many press at the same time.
 
-    `break_glass` approves in spite of four eyes and alone where several must: it needs its own permission and a reason,
-    is marked in the audit, and everybody is told.
-
-    `edits` change what is approved in the same act (spec 1.2, `editable`); `digest` is that of what was shown before
-    them. Where several must approve, they are an edit and a vote for it. Under four eyes an edit is a proposal
-    (`editing.edit_request`) and refused here.
+    `break_glass` approves in spite of four eyes, and alone where several must: it needs its permission and a reason.
+    `edits` change what is approved in the same act, and `digest` is that of what was shown before them. Where several
+    must approve, they are an edit and a vote for it; under four eyes an edit is a proposal and refused here.
 
     Raises NotAllowed (before any look-up), ApprovalNotFound, SpecChanged (approve only), ActionChanged, Invalid,
     AlreadyResolved (the loser of a race) and Busy. A refusal changes and consumes nothing. `agent_id` narrows the
     scope: a key of another workflow is as good as absent.
     """
     policy.need(policy.may_decide_at_all(actor))
-    if break_glass and not approved:
-        message = "a rejection needs no broken glass; leave it out"
-        raise Invalid(f"breakGlass: {message}", [{"path": "breakGlass", "message": message}])
     asked = _Asked(
         approved=approved,
         reason=checked_reason(reason),

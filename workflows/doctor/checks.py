@@ -8,6 +8,7 @@ from typing import Final
 from workflows import needs
 from workflows.adapters import fixtures, models, wire
 from workflows.doctor import addresses, order
+from workflows.doctor.contributed import contributed
 from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components
 from workflows.engine.vars import VarsError, names_needed, resolve
@@ -62,6 +63,7 @@ def examine(patient: Patient) -> list[Check]:
         *_noted(patient),
         *order.too_early(patient),
         *_agent_id(patient),
+        *contributed(patient),
     ]
 
 
