@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.engine.scripted import a_spec, a_tool
+from tests.engine.scripted import Played, a_spec, a_tool
+from workflows.engine.effects import CallTool, Decision, Pause
 from workflows.engine.events import StepCompleted
+from workflows.engine.situation import Position, Situation
 from workflows.spec.model import ApprovalStep, HttpTool, Spec, Step, Tool
 from workflows.spec.policy_model import Auto, OnDecision, Policy
 
@@ -35,3 +37,12 @@ def asked_for(name: str = "send", *, auto: Any = None, on_decision: Any = None, 
 def inner(events: list[Any]) -> dict[str, Any]:
     """What gates called, by the name under which it is kept."""
     return {event.step: event.output for event in events if isinstance(event, StepCompleted) and event.within}
+
+
+def called(played: Played) -> list[tuple[str, str]]:
+    return [(effect.step, effect.tool) for effect in played.effects if isinstance(effect, CallTool)]
+
+
+def resumed(pause: Pause, decision: Decision, **more: Any) -> Situation:
+    position = Position(step_index=pause.step_index, phase=pause.phase, outputs={**pause.outputs, **more})
+    return Situation(input="go", position=position, decision=decision)

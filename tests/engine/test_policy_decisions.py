@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.engine.policies import asked_for, inner, sign, v12
-from tests.engine.scripted import Played, Script, a_condition, a_spec, a_tool, a_tool_step, an_action, decided, play
-from workflows.engine.effects import CallTool, Decision, Evaluate, ModelGate, Pause, ToolFailed, ToolOutput
+from tests.engine.policies import asked_for, called, inner, resumed, sign, v12
+from tests.engine.scripted import Script, a_condition, a_spec, a_tool, a_tool_step, an_action, decided, play
+from workflows.engine.effects import Evaluate, ModelGate, ToolFailed, ToolOutput
 from workflows.engine.events import StepCompleted
 from workflows.engine.situation import Position, Situation
 from workflows.engine.state import event_json
@@ -18,15 +18,6 @@ from workflows.spec.policy_model import OnDecision, Policy
 TELL = a_tool("tell", url="http://tools.test/tell")
 OK: dict[str, Any] = {"tell": [ToolOutput(value="told")], "send": [ToolOutput(value={"id": "p-1"})]}
 BOTH = {"approved": "tell", "rejected": "tell"}
-
-
-def called(played: Played) -> list[tuple[str, str]]:
-    return [(effect.step, effect.tool) for effect in played.effects if isinstance(effect, CallTool)]
-
-
-def resumed(pause: Pause, decision: Decision, **more: Any) -> Situation:
-    position = Position(step_index=pause.step_index, phase=pause.phase, outputs={**pause.outputs, **more})
-    return Situation(input="go", position=position, decision=decision)
 
 
 # on_decision ---------------------------------------------------------------------------------------------------

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.policies import asked_for, inner, sign, v12
+from tests.engine.policies import asked_for, called, inner, resumed, sign, v12
 from tests.engine.scripted import Played, Script, a_tool, a_tool_step, an_action, decided, play
-from tests.engine.test_policy_decisions import called, resumed
 from workflows.engine.effects import Decision, Evaluate, Fingerprint, ModelGate, Pause, ToolFailed, ToolOutput
 from workflows.engine.events import Completed, Expired, Failed, StepCompleted
 from workflows.engine.gates import EXPIRED

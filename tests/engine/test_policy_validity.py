@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.engine.policies import asked_for, sign, v12
+from tests.engine.policies import asked_for, called, resumed, sign, v12
 from tests.engine.scripted import Played, Script, a_tool, a_tool_step, an_action, decided, play
-from tests.engine.test_policy_decisions import called, resumed
 from workflows.engine.effects import (
     AskModel,
     CallTool,
