@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals import answers, delegating, editing, formfields, policy, recall, records, services
+from approvals import answers, delegating, editing, formfields, policy, rebinding, recall, records, services
 from approvals.admin import editfields, words
 from approvals.admin.access import actor_of
 from approvals.admin.page import BEGUN, DECIDE, GLASS_REASON, PREVIEWED, QUEUE, Tried, begun_with, draw
@@ -136,6 +136,13 @@ def _withdraw(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpR
     return _here(again)
 
 
+def _rebind(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse:
+    why, shown = request.POST.get("reason", ""), request.POST.get("digest", "")
+    rebinding.rebind(str(row.key), actor=actor, reason=why, digest=shown)
+    messages.success(request, "Bound to the changed spec. What is shown now is what would run; somebody decides it.")
+    return _here(row)
+
+
 def _cancel(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse:
     if not request.user.has_perm(OPERATE):
         rule = f"the permission {OPERATE} is needed"
@@ -158,6 +165,7 @@ ACTS: Mapping[str, Act] = {
     "break_glass": _break_glass,
     "delegate": _hand_on,
     "withdraw": _withdraw,
+    "rebind": _rebind,
     "cancel": _cancel,
 }
 

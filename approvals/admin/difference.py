@@ -105,11 +105,15 @@ def _same(line: str) -> Line:
 
 def _differing(before: str | None, now: str | None) -> Line:
     if before is None:
-        return Line(kind="added", now=Side(mark=_shown(now or "")))
+        return Line(kind="added", now=_side(now or "", _indent(now or ""), 0))
     if now is None:
-        return Line(kind="removed", before=Side(mark=_shown(before)))
+        return Line(kind="removed", before=_side(before, _indent(before), 0))
     head, tail = _common(before, now)
     return Line(kind="changed", before=_side(before, head, tail), now=_side(now, head, tail))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _common(one: str, other: str) -> tuple[int, int]:

@@ -11,10 +11,11 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
 from approvals import answers, ballots, delegating, editing, formfields, looking, policy, recall, records
-from approvals.admin import ahead, difference, editfields, words
+from approvals.admin import ahead, difference, drifting, editfields, words
 from approvals.admin.history import history_of
 from approvals.admin.refusals import Problem
 from approvals.changes import Edited
+from approvals.drift import drift_of
 from approvals.models import ApprovalRequest, Edit, RequestStatus, Vote
 from approvals.records import Record
 from approvals.services import REASON_LIMIT
@@ -29,7 +30,6 @@ from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.errors import Invalid
 from workflows.models import Run
 from workflows.needs import environment_of
-from workflows.registry import present_hash
 from workflows.spec.policy_model import Policy
 
 QUEUE = "admin:approvals_approvalrequest_changelist"
@@ -69,7 +69,7 @@ def draw(
     tried = tried or Tried()
     record = records.peek(row) if words.is_open(row) else None
     context = _facts(request, row) | _reasons(request, tried)
-    context |= _form(request, row, tried)
+    context |= _form(request, row, tried, context["problem"])
     context |= _over(row, actor) if record is None else _waiting(request, row, record, actor)
     if record is not None and context["reject"].allowed:
         context |= _edits(request, row, record, context["problem"], tried)
@@ -106,7 +106,11 @@ def _reasons(request: HttpRequest, tried: Tried) -> dict[str, Any]:
     of_main = tried.verdict in MAIN and tried.verdict != "break_glass"
     typed_in = GLASS_REASON if tried.verdict == "break_glass" else "reason"
     problems = {error["path"]: visible(error["message"]) for error in tried.errors}
+    problem = tried.problem
+    if problem is not None and "reason" in problems:
+        problem = replace(problem, places=((_REASONS.get(tried.verdict, "reason"), "Go to the reason"),))
     return {
+        "problem": problem,
         "reason_limit": REASON_LIMIT,
         "tried": tried.verdict,
         "reason": request.POST.get("reason", "") if tried.verdict in MAIN else "",
@@ -116,6 +120,16 @@ def _reasons(request: HttpRequest, tried: Tried) -> dict[str, Any]:
         "to": request.POST.get("to", ""),
         "to_problem": problems.get("to", ""),
     }
+
+
+#: The id of the field for the reason, where it is not that of the decision itself.
+_REASONS = {
+    "break_glass": "glass-reason",
+    "delegate": "hand-reason",
+    "withdraw": "withdraw-reason",
+    "rebind": "rebind-reason",
+    "cancel": "cancel-reason",
+}
 
 
 def begun_with(held: Policy, text: str | None) -> dict[str, Json] | None:
@@ -129,27 +143,26 @@ def begun_with(held: Policy, text: str | None) -> dict[str, Json] | None:
     return begun if isinstance(begun, dict) else None
 
 
-def _form(request: HttpRequest, row: ApprovalRequest, tried: Tried) -> dict[str, Any]:
+def _form(request: HttpRequest, row: ApprovalRequest, tried: Tried, problem: Problem | None) -> dict[str, Any]:
     """The fields of the policy's form; with answers that do not fit it, the problem is told beside each field."""
     held = policy.policy_of(row)
     if held.form is None:
-        return {"fields": (), "problem": tried.problem}
+        return {"fields": ()}
     posted = request.method == "POST" and tried.verdict in MAIN
     begun = begun_with(held, request.POST.get(BEGUN)) if posted else ballots.answered(ballots.standing(row)["by"])
     drawn = formfields.fields(held.form, request.POST if posted else None, tried.errors, begun)
     context: dict[str, Any] = {
         "fields": drawn,
         "begun": "" if begun is None else jsontext.canonical(begun),
-        "problem": tried.problem,
     }
     of_fields = [error for error in tried.errors if error["path"].startswith(formfields.ROOT)]
-    if tried.problem is None or not of_fields:
+    if problem is None or not of_fields:
         return context
     others = formfields.elsewhere(drawn, of_fields)
     told = "; ".join(["Nothing was decided: the answers need another look", *map(visible, others)])
     move = "What is wrong stands at each field. Then decide again."
     places = tuple((one.id, one.label) for one in formfields.flat(drawn) if one.problems)
-    return context | {"problem": replace(tried.problem, sentence=told, next_move=move, places=places)}
+    return context | {"problem": replace(problem, sentence=told, next_move=move, places=problem.places + places)}
 
 
 def _run_link(request: HttpRequest, run: Run) -> str:
@@ -184,8 +197,7 @@ def _waiting(request: HttpRequest, row: ApprovalRequest, record: Record, actor: 
     person = policy.Person(actor)
     person.look_at([row])
     approve, reject = (person.may(row, approve=choice) for choice in (True, False))
-    present = present_hash(row.agent_id, row.run.source)
-    changed = present != record["spec_hash"]
+    drift = drift_of(row, record)
     return {
         "is_over": False,
         "yes": yes,
@@ -194,19 +206,20 @@ def _waiting(request: HttpRequest, row: ApprovalRequest, record: Record, actor: 
         "digest": record["digest"],
         "approve": approve,
         "reject": reject,
-        "glass": None if changed else person.may(row, break_glass=True),
+        "glass": None if drift else person.may(row, break_glass=True),
         "who": policy.in_words(held) if row.policy not in ("", "{}") else "",
         "doubt": row.doubt,
         "advice": visible(str(record.get("advice", {}).get("reason", ""))),
         "reason_needed": held.require_reason,
-        "spec_changed": changed,
+        "spec_changed": drift is not None,
         "recorded_hash": record["spec_hash"][:12],
-        "present_hash": present[:12] if present else "",
+        "present_hash": drift.now[:12] if drift and drift.now else "",
         "previous": _previous(record, row),
         "lacking": _lacking(row, record),
         "ahead": ahead.ahead_of(row),
         "hand_to": [user.get_username() for user in delegating.candidates(row, actor)],
         "may_cancel": request.user.has_perm(OPERATE) and row.mode == "gate",
+        **(drifting.told(row, drift, actor) if drift else {}),
         **_shown(row, record, actor),
         **_votes(row, held),
     }

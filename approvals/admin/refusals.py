@@ -35,8 +35,8 @@ def problem_of(error: Exception) -> Problem:
             next_move = "Open the run to see how it went on."
         case SpecChanged():
             next_move = (
-                "To approve, put the spec's file back as it was when the run started, and try again. Reject works "
-                "as it is, and so does cancelling the run."
+                "To approve, put the spec's file back as it was when the run started, or bind the request to the "
+                "changed spec, and try again. Reject works as it is, and so does cancelling the run."
             )
         case ActionChanged():
             sentence = "the action is not the one that you were shown. Nothing was changed"
