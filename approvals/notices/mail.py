@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import smtplib
 import unicodedata
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
@@ -46,6 +47,8 @@ class MailCarrier:
         if request is None:
             raise Undeliverable("it names no request")
         to = recipient_of(jsontext.loads(notice.address))
+        if to.user is not None and _is_told_already(notice, to.user):
+            raise OutOfDate("another mail of the same tells this person")
         try:
             letter = letter_of(notice, request, link=_link(request, to), to_viewer=to.user is not None)
             message = _message(notice, request, to, letter)
@@ -86,6 +89,18 @@ def _may_view(user: AbstractUser) -> bool:
     return policy.may_view(actor_for_user(user, "link"))
 
 
+def _is_told_already(notice: Notice, user: AbstractUser) -> bool:
+    """Whether the person is told the same by name, or by an address that is written otherwise."""
+    same = Notice.objects.filter(request=notice.request_id, channel=notice.channel, about=notice.about)
+    for pk, address in same.filter(created_at=notice.created_at).exclude(pk=notice.pk).values_list("pk", "address"):
+        other = jsontext.loads(address)
+        if "user" in other and other["user"] == user.pk:
+            return True
+        if "to" in other and pk < notice.pk and _folded(other["to"]) == _folded(user.email):
+            return "to" in jsontext.loads(notice.address)
+    return False
+
+
 def _link(request: ApprovalRequest, to: Recipient) -> str:
     """The person's own link, or the page of the request, which asks to sign in."""
     if to.user is not None:
@@ -118,9 +133,10 @@ def _deliver(message: EmailMultiAlternatives) -> None:
     """One connection, one message; what the server says decides whether it is tried again."""
     timeout = getattr(settings, "EMAIL_TIMEOUT", None) or SECONDS
     try:
-        message.connection = get_connection(timeout=timeout)
-        if message.send() != 1:
-            raise Undeliverable("the mail server was given nobody to send it to")
+        with closing(get_connection(timeout=timeout)) as connection:  # it is left open where signing in fails
+            message.connection = connection
+            if message.send() != 1:
+                raise Undeliverable("the mail server was given nobody to send it to")
     except MailUnset as problem:
         raise TryLater(str(problem)) from problem
     except smtplib.SMTPRecipientsRefused as problem:
@@ -134,7 +150,7 @@ def _deliver(message: EmailMultiAlternatives) -> None:
     except smtplib.SMTPDataError as problem:
         _refused(problem.smtp_code, problem.smtp_error, "the mail server does not take this mail")
     except smtplib.SMTPNotSupportedError as problem:
-        raise Undeliverable(f"the mail server cannot: {clipped(str(problem), WHY_LIMIT)}") from problem
+        raise TryLater(f"EMAIL_URL asks for what the server cannot: {clipped(str(problem), WHY_LIMIT)}") from problem
     except (smtplib.SMTPException, OSError) as problem:
         raise TryLater(
             f"the mail server is away: {clipped(str(problem) or type(problem).__name__, WHY_LIMIT)}"

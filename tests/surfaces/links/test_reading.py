@@ -24,7 +24,7 @@ from tests.conftest import Clock, People
 from tests.fakes_tools import FakeTools
 from tests.surfaces.admin import scenes
 from tests.surfaces.links.conftest import Reader, link_of
-from tests.workbench import PAYING_ANSWERS, acting, to_pause, write_spec
+from tests.workbench import ASKING, PAYING_ANSWERS, acting, to_pause, write_spec
 from workflows.models import Run, RunEvent
 from workflows.registry import SpecFile
 from workflows.runs import cancel_run
@@ -52,7 +52,7 @@ AHEAD: tuple[dict[str, str], ...] = (
 def everything() -> list[Any]:
     """All rows that a decision, a look or a session would change."""
     tables = (ApprovalRequest, AuditEntry, Vote, Look, StateRecord, Run, RunEvent)
-    found = [list(table.objects.order_by("pk").values()) for table in tables]  # type: ignore[attr-defined]
+    found = [list(table.objects.order_by("pk").values()) for table in tables]
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM django_session")
         return [*found, cursor.fetchone()]
@@ -226,7 +226,7 @@ HOSTILE = "</blockquote><script>alert(1)</script><img src=x onerror=alert(2)>'\"
 
 def test_text_of_others_stays_text(tmp_path: Path, people: People) -> None:
     User.objects.filter(pk=people.approver.pk).update(first_name="<script>alert(5)</script>")
-    spec = write_spec(tmp_path, scenes.ASKING.replace("Go on with {{{{ input }}}}?", "{{{{ input }}}}"))
+    spec = write_spec(tmp_path, ASKING.replace("Go on with {{{{ input }}}}?", "{{{{ input }}}}"))
     _, key = to_pause(spec, input=HOSTILE)
     reader = Reader(link_of(key, people.approver))
     pages = [reader.text, reader.press("approve", reason="<script>", confirm=None).content.decode()]
