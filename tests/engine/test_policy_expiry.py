@@ -121,11 +121,12 @@ def test_its_idempotency_key_is_its_own() -> None:
 # Beside a run --------------------------------------------------------------------------------------------------
 
 
-def beside(answer: bool, tools: dict[str, Any] = OK, **outputs: Any) -> Played:
+def beside(answer: bool, tools: dict[str, Any] = OK, told: bool = False) -> Played:
     """A run that was started on the decision of the second step, which was only recorded."""
     keys = {"approved": "tell", "rejected": "tell"}
     spec = v12(sign("first"), sign("note", mode="record", on_decision=keys), sign("last"), tools=(TELL,))
     pause = play(spec, script=Script(decisions=[True])).pauses[1]
+    outputs = {"note.on_decision": "told"} if told else {}
     situation = resumed(pause, decided(pause, (answer, "seen")), **outputs)
     return play(spec, replace(situation, purpose="on_decision"), Script(tools=tools))
 
@@ -149,7 +150,7 @@ def test_beside_a_run_a_failure_is_that_runs_own() -> None:
 
 
 def test_beside_a_run_it_is_not_called_again() -> None:
-    played = beside(True, **{"note.on_decision": "told"})
+    played = beside(True, told=True)
     assert (played.calls, played.last.output) == ([], {"note.on_decision": "told"})
 
 

@@ -39,7 +39,13 @@ class PolicyExpressions(ExpressionRules):
 
 
 def _called_on_decision(tree: dict[str, Json]) -> set[str | None]:
-    return {executes(call) for _, _, policy in places(tree) for call in policy.get("on_decision", {}).values()}
+    """And by the expiry of a request, where the decision says that there was none."""
+    calls = [
+        call
+        for _, _, policy in places(tree)
+        for call in (*policy.get("on_decision", {}).values(), policy.get("on_expire"))
+    ]
+    return {executes(call) for call in calls if isinstance(call, str)}
 
 
 def _check_trigger(tree: dict[str, Json], names: Names, faults: Faults) -> None:
