@@ -12,7 +12,10 @@ from django.core.management.base import CommandParser
 from approvals import ballots, policy
 from approvals.actors import cli_actor
 from approvals.delegating import delegate
+from approvals.editing import edit_request
+from approvals.management.differing import lines_of
 from approvals.queue import MOST, detail, waiting
+from approvals.rebinding import rebind
 from approvals.recall import withdraw
 from approvals.services import Outcome, decide
 from statestore.clock import now
@@ -28,41 +31,47 @@ from workflows.management.terminal import facts, one_line, plain, pretty, quoted
 from workflows.reading import run_json
 
 _REASON_SHOWN = 60
+_VERBS = {
+    "list": "everything that waits, the oldest first",
+    "show": "one request: what would run, and what led to it",
+    "approve": "say yes: the run goes on",
+    "reject": "say no: the run ends",
+    "delegate": "hand it to somebody who decides in your place",
+    "withdraw": "take an approval back while it waits for its effect",
+    "edit": "change what waits, for somebody to decide on",
+    "rebind": "bind it to its spec as the file is now",
+}
+_EDITS = 'what to change, by path: {"action.body.json.amount": 5}'
 
 
 class Command(AnsweringCommand):
-    help = "List and show what waits for a person; approve, reject, hand on, take back."
+    help = "List and show what waits for a person; approve, reject, change, hand on, take back."
 
     def add_arguments(self, parser: CommandParser) -> None:
         acts = parser.add_subparsers(
-            dest="verb", required=True, metavar="list | show | approve | reject | delegate | withdraw"
+            dest="verb", required=True, metavar="list | show | approve | reject | delegate | withdraw | edit | rebind"
         )
-        common: dict[str, Any] = {"allow_abbrev": False}
-        listing = acts.add_parser("list", help="everything that waits, the oldest first", **common)
-        showing = acts.add_parser("show", help="one request: what would run, and what led to it", **common)
-        deciding = [
-            acts.add_parser("approve", help="say yes: the run goes on", **common),
-            acts.add_parser("reject", help="say no: the run ends", **common),
-        ]
-        handing = acts.add_parser("delegate", help="hand it to somebody who decides in your place", **common)
-        for one in (listing, showing, *deciding, handing):
+        listing, showing, approving, rejecting, handing, undoing, changing, binding = (
+            acts.add_parser(verb, help=words, allow_abbrev=False) for verb, words in _VERBS.items()
+        )
+        for one in (listing, showing, approving, rejecting, handing, undoing, changing, binding):
             add_as(one)
             one.add_argument("--json", action="store_true", help="exactly one JSON object on stdout")
-        for one in (showing, *deciding, handing):
-            one.add_argument("key", metavar="KEY", help="the request's key")
-        deciding[0].add_argument(
-            "--break-glass", action="store_true", help="approve in spite of four eyes, or alone; wants --reason"
-        )
-        handing.add_argument("--to", required=True, metavar="USER", help="the user's name")
-        handing.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the audit")
-        undoing = acts.add_parser("withdraw", help="take an approval back while it waits for its effect", **common)
-        add_as(undoing)
-        undoing.add_argument("--json", action="store_true", help="exactly one JSON object on stdout")
-        undoing.add_argument("key", metavar="KEY", help="the key of the request that was approved")
-        undoing.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the audit")
-        for one in deciding:
+            if one is not listing:
+                one.add_argument("key", metavar="KEY", help="the request's key")
+        for one in (approving, rejecting):
             one.add_argument("--reason", default="", metavar="TEXT", help="why; kept with the decision")
             one.add_argument("--answers", type=_json, metavar="JSON", help="answers to the request's form, an object")
+        for one in (handing, changing):
+            one.add_argument("--reason", default="", metavar="TEXT", help="why; kept in the audit")
+        for one in (undoing, binding):
+            one.add_argument("--reason", required=True, metavar="TEXT", help="why; kept in the audit")
+        approving.add_argument(
+            "--break-glass", action="store_true", help="approve in spite of four eyes, or alone; wants --reason"
+        )
+        approving.add_argument("--edits", type=_json, metavar="JSON", help=_EDITS)
+        changing.add_argument("--edits", type=_json, required=True, metavar="JSON", help=_EDITS)
+        handing.add_argument("--to", required=True, metavar="USER", help="the user's name")
 
     def perform(self, **options: Any) -> int:
         actor = cli_actor(options["as_user"])
@@ -74,6 +83,8 @@ class Command(AnsweringCommand):
             return self._hand_on(actor, options)
         if options["verb"] == "withdraw":
             return self._withdraw(actor, options)
+        if options["verb"] in ("edit", "rebind"):
+            return self._change(actor, options)
         return self._decide(actor, options)
 
     def _list(self, actor: Actor, as_json: bool) -> int:
@@ -98,6 +109,7 @@ class Command(AnsweringCommand):
     def _decide(self, actor: Actor, options: dict[str, Any]) -> int:
         approved, as_json = options["verb"] == "approve", options["json"]
         given = {"reason": options["reason"] or None, "answers": options["answers"], "actor": actor}
+        given["edits"] = options.get("edits")
         outcome = decide(options["key"], approved=approved, break_glass=options.get("break_glass", False), **given)
         if outcome.votes is not None:
             return self._voted(outcome, as_json)
@@ -133,6 +145,20 @@ class Command(AnsweringCommand):
         self.show(f"Withdrawn by {one_line(actor.label)}: nothing had been done on this approval.")
         self.show_lines(rest_of(reopened.run, options["as_user"]).lines)
         return WAITING
+
+    def _change(self, actor: Actor, options: dict[str, Any]) -> int:
+        key, by = options["key"], one_line(actor.label)
+        if options["verb"] == "edit":
+            done = edit_request(key, edits=options["edits"], actor=actor, reason=options["reason"])
+            told = f"Changed by {by}: approvals given so far are void. It still waits: {done.key}"
+        else:
+            done = rebind(key, actor=actor, reason=options["reason"])
+            told = f"Bound to the spec as it is now by {by}: approvals and edits so far are void. It still waits: {key}"
+        if options["json"]:
+            self.answer({"success": True, **run_json(done.run)})
+        else:
+            self.show(told)
+        return DONE
 
     def _voted(self, outcome: Outcome, as_json: bool) -> int:
         votes = outcome.votes or {}
@@ -189,12 +215,19 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
     ]
     if "reopenedFrom" in shown:
         previous = shown["reopenedFrom"]
-        lines += [f"Asked again, after {previous['key']}: {one_line(previous['what_differs'])}. Shown then:"]
+        rebound = previous.get("rebound")
+        again = (
+            f"Bound to a changed spec by {one_line(rebound['by'])}"
+            if rebound
+            else f"Asked again, after {previous['key']}"
+        )
+        lines += [f"{again}: {one_line(previous['what_differs'])}. Shown then:"]
         lines += [quoted(pretty(previous["action"]))]
     if shown["action"] is not None:
         lines += ["What will run:" if shown["kind"] == "tool" else "Its output:", quoted(pretty(shown["action"]))]
     if shown["outputs"]:
         lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
+    lines += lines_of(shown, who)
     form = shown.get("form")
     answers = ballots.answered(shown["votes"])
     if shown["votes"]:
