@@ -33,8 +33,6 @@ def _parts(spec: Spec) -> Iterator[str]:
     for step in agent.workflow:
         if isinstance(step, OnceStep | OpenStep | CloseStep):
             yield f'step "{step.step}" on the store'
-    for policy in policies(spec):
-        yield from _of_policy(policy)
 
 
 def policies(spec: Spec) -> Iterator[Policy]:
@@ -42,10 +40,3 @@ def policies(spec: Spec) -> Iterator[Policy]:
     yield spec.agent.policy
     yield from (tool.policy for tool in spec.agent.tools)
     yield from (step.policy for step in spec.agent.workflow if isinstance(step, ApprovalStep | ConditionStep))
-
-
-def _of_policy(policy: Policy) -> Iterator[str]:
-    written = {
-        "notify": policy.notify,
-    }
-    yield from (name for name, value in written.items() if value)
