@@ -1,4 +1,5 @@
-"""Acts in processes of their own, so that a test can kill or stop them: `advance RUN`, `decide KEY USER yes|no`.
+"""Acts in processes of their own, for tests that kill or stop them: `advance RUN`, `decide KEY USER yes|no`, `send`,
+`sweep`, `withdraw KEY USER`.
 
 One process loads Django and forks a child for each act: a new interpreter for each would take most of the suite's
 time. It reads requests, JSON lines, from stdin and answers each with one: `start` with the child's id, `poll` with how
@@ -20,6 +21,9 @@ def act(name: str, *words: str) -> int:
     from django.contrib.auth.models import User
 
     from approvals.actors import actor_for_user
+    from approvals.editing import edit_request
+    from approvals.notices import sender
+    from approvals.rebinding import rebind
     from approvals.services import decide
     from workflows.advance import advance
     from workflows.errors import Refusal
@@ -27,6 +31,13 @@ def act(name: str, *words: str) -> int:
     try:
         if name == "advance":
             advance("default", words[0])
+        elif name == "send":
+            sender.send_due()
+        elif name == "edit":
+            edits = json.loads(words[2])
+            edit_request(words[0], edits=edits, actor=actor_for_user(User.objects.get(username=words[1]), "cli"))
+        elif name == "rebind":
+            rebind(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="new")
         else:
             actor = actor_for_user(User.objects.get(username=words[1]), "cli")
             decide(words[0], approved=words[2] == "yes", actor=actor)
