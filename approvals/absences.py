@@ -53,9 +53,14 @@ def set_absence(
         if there is not None:
             name = there.substitute.get_username()
             until = f"{there.starts_at:%Y-%m-%d %H:%M} to {there.ends_at:%Y-%m-%d %H:%M} UTC"
-            raise _unfit("starts_at", f"{name} stands in already from {until}; end that first")
+            raise _unfit("starts_at", f"there is an absence already, with {name} from {until}; end that first")
         absence = Absence.objects.create(
-            workspace=workspace, user_id=away.pk, substitute_id=other.pk, starts_at=starts_at, ends_at=ends_at, created_at=moment
+            workspace=workspace,
+            user_id=away.pk,
+            substitute_id=other.pk,
+            starts_at=starts_at,
+            ends_at=ends_at,
+            created_at=moment,
         )
         _note("away", absence, actor)
     return absence
@@ -83,6 +88,11 @@ def end_absence(actor: Actor, absence_id: int, *, workspace: str = WORKSPACE) ->
 def mine(user_id: int, workspace: str = WORKSPACE) -> list[Absence]:
     """The user's own absences that are not over, the next one first."""
     return list(_not_over(workspace).filter(user=user_id))
+
+
+def everybodys(workspace: str = WORKSPACE) -> list[Absence]:
+    """All absences that are not over, for a superuser."""
+    return list(_not_over(workspace))
 
 
 def standing_in(user_id: int, workspace: str = WORKSPACE) -> list[Absence]:

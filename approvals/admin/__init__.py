@@ -5,13 +5,15 @@ from __future__ import annotations
 from django.contrib import admin
 from knox.models import AuthToken
 
+from approvals.admin.absences import AbsenceAdmin
 from approvals.admin.audit import AuditEntryAdmin
 from approvals.admin.notices import NoticeAdmin
 from approvals.admin.requests import ApprovalRequestAdmin
 from approvals.admin.slack_users import SlackUserAdmin
 from approvals.admin.tokens import ApiTokenAdmin
-from approvals.models import ApiToken, ApprovalRequest, AuditEntry, Notice, SlackUser
+from approvals.models import Absence, ApiToken, ApprovalRequest, AuditEntry, Notice, SlackUser
 
+admin.site.register(Absence, AbsenceAdmin)
 admin.site.register(ApprovalRequest, ApprovalRequestAdmin)
 admin.site.register(AuditEntry, AuditEntryAdmin)
 admin.site.register(ApiToken, ApiTokenAdmin)

@@ -19,7 +19,22 @@ from workflows.models import WORKSPACE, Run
 from workflows.times import rfc3339
 
 LIST = "admin:approvals_auditentry_changelist"
-ACTS = ("decide", "cancel", "expire", "retry", "give_up", "vote", "edit", "delegate", "rebind", "withdraw", "reset")
+ACTS = (
+    "decide",
+    "cancel",
+    "expire",
+    "escalate",
+    "retry",
+    "give_up",
+    "vote",
+    "edit",
+    "delegate",
+    "away",
+    "back",
+    "rebind",
+    "withdraw",
+    "reset",
+)
 _FIELDS = (
     ("Workspace", "workspace"),
     ("Agent", "agent_id"),
