@@ -22,8 +22,10 @@ def act(name: str, *words: str) -> int:
 
     from approvals.actors import actor_for_user
     from approvals.editing import edit_request
+    from approvals.expiry import expire_due
     from approvals.notices import sender
     from approvals.rebinding import rebind
+    from approvals.recall import withdraw
     from approvals.services import decide
     from workflows.advance import advance
     from workflows.errors import Refusal
@@ -33,6 +35,10 @@ def act(name: str, *words: str) -> int:
             advance("default", words[0])
         elif name == "send":
             sender.send_due()
+        elif name == "sweep":
+            expire_due()
+        elif name == "withdraw":
+            withdraw(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="no")
         elif name == "edit":
             edits = json.loads(words[2])
             edit_request(words[0], edits=edits, actor=actor_for_user(User.objects.get(username=words[1]), "cli"))
