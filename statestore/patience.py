@@ -31,8 +31,9 @@ def patience(seconds: float) -> Iterator[None]:
     if not isinstance(raw, Connection):
         yield
         return
-    usual, raw.patience = raw.patience, seconds
+    usual = raw.patience
+    raw.set_patience(seconds)
     try:
         yield
     finally:
-        raw.patience = usual
+        raw.set_patience(usual)

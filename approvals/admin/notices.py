@@ -28,7 +28,7 @@ class NoticeAdmin(ReadOnlyAdmin[Notice]):
         "status",
         "attempts",
         "shown_next",
-        "shown_error",
+        "why_not",
     ]
     list_filter = ["status", "channel", "about"]
     list_select_related = ["request"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from http.client import HTTPException
 from typing import Any
 
@@ -30,6 +31,8 @@ _PASSING = frozenset(
     }
 )
 
+_CODE = re.compile(r"[a-z0-9_.-]{1,100}")
+
 # The client logs each failure on its own, with what it sent. What failed is told once, by the sender.
 _silent = logging.getLogger("kampong.slack_sdk")
 _silent.setLevel(logging.CRITICAL + 1)
@@ -51,26 +54,28 @@ def call(token: str, method: str, body: dict[str, Any], *, timeout: int = TIMEOU
         client = WebClient(token=token, base_url=base, timeout=timeout, retry_handlers=[], logger=_silent)
         answer = client.api_call(method, json=body).data
     except SlackApiError as error:
-        raise _refused(error) from None
+        raise _refused(error, Redactor([token])) from None
     except (OSError, HTTPException, SlackClientError, ValueError, AttributeError) as error:
         # The client trips over an answer that is no JSON object in more ways than one.
-        words = Redactor([token]).text(clipped(str(error) or type(error).__name__, 300))
+        words = clipped(Redactor([token]).text(str(error) or type(error).__name__), 300)
         raise TryLater(f"Slack could not be asked: {words}", whole_channel=True) from None
     if not isinstance(answer, dict):
         raise TryLater("Slack answered with something that is no JSON object", whole_channel=True)
     return answer
 
 
-def _refused(error: SlackApiError) -> TryLater | Undeliverable:
+def _refused(error: SlackApiError, redactor: Redactor) -> TryLater | Undeliverable:
     response = error.response
     status = response.status_code
-    data = response.data if isinstance(response.data, dict) else {}
-    code = clipped(str(data.get("error") or f"HTTP {status}"), 200)
+    given = response.data.get("error") if isinstance(response.data, dict) else None
+    # The client puts an answer that is no JSON in the place of a code.
+    code = redactor.text(given) if isinstance(given, str) and _CODE.fullmatch(given) else ""
+    told = code or f"HTTP {status}, with an answer that says nothing"
     if status == 429 or code in ("ratelimited", "rate_limited"):
         return TryLater("Slack is asked too often", _retry_after(response.headers), whole_channel=True)
-    if status >= 500 or code in _PASSING or (status == 200 and not isinstance(data.get("error"), str)):
-        return TryLater(f"Slack is not well: {code}", whole_channel=True)
-    return Undeliverable(f"Slack refused it: {code}")
+    if status >= 500 or code in _PASSING or (status == 200 and not code):
+        return TryLater(f"Slack is not well: {told}", whole_channel=True)
+    return Undeliverable(f"Slack refused it: {told}")
 
 
 def _retry_after(headers: Any) -> float:

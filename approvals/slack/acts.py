@@ -25,7 +25,7 @@ from approvals.wording import is_open, vote_counts
 from workflows.actors import Actor
 from workflows.api.errors import failure_of
 from workflows.engine import jsontext
-from workflows.errors import Invalid, NotAllowed, NotAuthenticated, Refusal, SpecChanged
+from workflows.errors import Busy, Invalid, NotAllowed, NotAuthenticated, Refusal, SpecChanged
 from workflows.spec.policy_model import SlackChannel
 
 #: What may come instead of a decision: a refusal, or a database that is busy or away.
@@ -148,10 +148,10 @@ def _form_refused(refusal: Exception, form: Sent) -> Reply:
         request = services.find_request(form.key)
         if request is not None:
             return _with_errors(request, form, refusal.extra["errors"])
-    if failure_of(refusal).status == 503:
-        text = "The database is busy and nothing was decided. Send it again in a moment."
-        return Reply(body={"response_action": "errors", "errors": {modal.REASON: text}})
-    return Reply(body=_instead(_sentence(refusal)), messages=_refused(refusal, form.key)[:1])
+    sentence = _sentence(refusal)
+    if _is_busy(refusal):
+        return Reply(body={"response_action": "errors", "errors": {modal.REASON: sentence}})
+    return Reply(body=_instead(sentence), messages=[only_you(sentence)])
 
 
 def _instead(text: str) -> dict[str, Any]:
@@ -189,9 +189,13 @@ def _sentence(refusal: Exception) -> str:
             return "What would run is not what this card showed. Nothing was decided; read the card again as it is now."
         case NotAllowed() | NotAuthenticated():
             return f"You may not decide this: {error}."
-    if failure_of(refusal).status == 503:
+    if _is_busy(refusal):
         return "The database is busy and nothing was decided. Try again in a moment."
     return f"Nothing was decided: {error}."
+
+
+def _is_busy(refusal: Exception) -> bool:
+    return isinstance(refusal, Busy | OperationalError | InterfaceError)
 
 
 def _card(key: str) -> list[Message]:

@@ -32,6 +32,11 @@ class Connection(sqlite3.Connection):
         self.patience = timeout
         self._cursors: weakref.WeakSet[Cursor] = weakref.WeakSet()
 
+    def set_patience(self, seconds: float) -> None:
+        """Wait so long for the lock from here on, in turns and in stray statements."""
+        self.patience = seconds
+        self._set_busy_timeout(seconds)
+
     def open_cursor(self) -> Cursor:
         """A cursor whose statements wait their turn."""
         cursor = self.cursor(factory=Cursor)
