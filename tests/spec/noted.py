@@ -276,11 +276,4 @@ FINDINGS = [
         "agent.model.base_url",
         ["KAMPONG_OPENAI_API_URL"],
     ),
-    (
-        "approval_notifier_not_executed",
-        "1.1",
-        "  approval_notifier: {type: slack, token: '${T}', channel: c}\n",
-        "agent.approval_notifier",
-        ["posts nothing"],
-    ),
 ]

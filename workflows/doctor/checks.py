@@ -47,7 +47,6 @@ _AREAS: Final[Mapping[str, str]] = {
     "default_not_expanded": "vars",
     "unknown_key": "spec",
     "knowledge_base_not_executed": "spec",
-    "approval_notifier_not_executed": "spec",
 }
 
 

@@ -51,7 +51,6 @@ CODES: Final[tuple[str, ...]] = (
     "base_url_not_http",
     "base_url_ignored",
     "default_not_expanded",
-    "approval_notifier_not_executed",
 )
 
 
@@ -207,16 +206,3 @@ def _type_of(subject: Subject, step: Path) -> Json:
     if step[:2] != ("agent", "workflow"):
         return None
     return subject.written["agent"]["workflow"][step[2]].get("type")
-
-
-# What is read and not carried out -----------------------------------------------------------------------------
-
-
-def approval_notifier(subject: Subject) -> Iterator[Finding]:
-    if "approval_notifier" in subject.tree["agent"]:
-        yield finding(
-            "approval_notifier_not_executed",
-            ("agent", "approval_notifier"),
-            "approval_notifier is read, and this version posts nothing: nobody is told of a pause but those who look "
-            "at the queue",
-        )

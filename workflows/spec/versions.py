@@ -40,7 +40,6 @@ _NOTES: tuple[notes.Maker, ...] = (
     notes.knowledge_base,
     notes.unknown_keys,
     notes.misread_steps,
-    notes.approval_notifier,
     naming_notes.repeated_steps,
     naming_notes.repeated_tools,
     naming_notes.unknown_tools,
