@@ -131,10 +131,10 @@ class Person:
         if not roles[0].allowed:
             return roles[0]
         if break_glass:
-            return self._with_broken_glass(request, roles)
+            return self._marked(request, self._with_broken_glass(request, roles))
         if not approve:
             return roles[0]
-        return self._others_too(request, self.approving(request))
+        return self._marked(request, self._others_too(request, self.approving(request)))
 
     def may_hand_on(self, request: ApprovalRequest) -> Verdict:
         """Whether the actor may hand this request to somebody: who could approve it now, in their own name."""
@@ -192,6 +192,12 @@ class Person:
         if len(counted) == len(counted_votes(request, given)):
             return _refused("whoever you stand in for, or stands in for you, approved this; you count as one person")
         return next((role for role in roles if counted.get(role.stands_for or self._user_id) is mine), roles[0])
+
+    def _marked(self, request: ApprovalRequest, verdict: Verdict) -> Verdict:
+        """Whoever approves a run that they started themselves has it in the proof."""
+        if not verdict.allowed or starter_of(request.run) != self._user_id:
+            return verdict
+        return replace(verdict, rule=f"{verdict.rule}; started the run as well")
 
     def _with_broken_glass(self, request: ApprovalRequest, roles: list[Verdict]) -> Verdict:
         if self._user is None or not self._user.has_perm(BREAK_GLASS):

@@ -47,6 +47,7 @@ _FIELDS = (
     ("Spec hash", "spec_hash"),
     ("Answers", "answers"),
     ("Policy", "policy"),
+    ("Details", "details"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,7 @@ def test_without_four_eyes_the_starter_may(tmp_path: Path, ben: User) -> None:
     assert detail(key, acting(ben))["may"]["approve"] is True
     decide(key, approved=True, actor=acting(ben))
     assert newest(run).status == Status.QUEUED
+    assert json.loads(AuditEntry.objects.get().policy)["rule"] == "holds approvals.decide; started the run as well"
 
 
 def test_the_starters_vote_does_not_count_towards_a_quorum(tmp_path: Path, ben: User, people: People) -> None:

@@ -13,6 +13,7 @@ from django.contrib.auth.models import Group, User
 
 from approvals import audit, eligible
 from approvals.delegating import delegate
+from approvals.expiry import expire_due
 from approvals.models import ApprovalRequest, AuditEntry, Notice
 from approvals.policy import may_decide
 from approvals.queue import detail
@@ -71,6 +72,17 @@ def test_after_a_downtime_there_is_one_for_all_that_were_missed(tmp_path: Path, 
     assert (remind_due(), remind_due(), told()) == (1, 0, [asha.pk])
     request = ApprovalRequest.objects.get(key=key)
     assert request.remind_at == request.created_at + timedelta(hours=6)
+
+
+def test_over_a_weekend_it_is_reminded_of_and_then_ends_by_itself(tmp_path: Path, asha: User, clock: Any) -> None:
+    run, key = to_pause(a_sign(tmp_path, "remind_every: 30h, expires_in: 2d, on_expire: reject"))
+    clock.advance(hours(30))
+    assert (remind_due(), remind_due(), told()) == (1, 0, [asha.pk])
+    clock.advance(hours(30))
+    assert (remind_due(), expire_due(), len(told())) == (0, 1, 1)
+    assert newest(run).status == Status.REJECTED
+    entry = AuditEntry.objects.get(key=key)
+    assert (entry.act, entry.outcome, entry.actor, entry.surface) == ("expire", "expired", "expiry", "system")
 
 
 def test_none_after_the_end(tmp_path: Path, asha: User, clock: Any) -> None:

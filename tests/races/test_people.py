@@ -19,6 +19,7 @@ from approvals import audit
 from approvals.absences import set_absence
 from approvals.delegating import delegate
 from approvals.errors import AlreadyResolved, ApprovalNotFound
+from approvals.expiry import expire_due
 from approvals.models import Absence, ApprovalRequest, AuditEntry, Delegation, Notice, Vote
 from approvals.reminding import escalate_due, remind_due
 from approvals.services import Outcome, decide
@@ -119,8 +120,10 @@ def test_handing_the_same_to_the_same_at_once_is_one(tmp_path: Path, finance: li
             assert Delegation.objects.filter(request__key=key).count() == 1
 
 
-def test_two_sweepers_send_one_reminder_for_each_of_fifty(tmp_path: Path, finance: list[User], clock: Any) -> None:
-    spec = a_sign(tmp_path, "approvers: {users: [asha]}, remind_every: 1h")
+def test_two_sweepers_send_one_reminder_and_make_one_end_for_each_of_fifty(
+    tmp_path: Path, finance: list[User], clock: Any
+) -> None:
+    spec = a_sign(tmp_path, "approvers: {users: [asha]}, remind_every: 1h, expires_in: 3h")
     for number in range(50):
         to_pause(spec, input=f"request {number}")
     with ThreadPoolExecutor(2) as pool:
@@ -129,8 +132,12 @@ def test_two_sweepers_send_one_reminder_for_each_of_fifty(tmp_path: Path, financ
             swept = together(pool, remind_due, remind_due)
             assert sum(swept) == 50
             assert Notice.objects.filter(about="reminder").count() == 50 * rounds
-    told = Notice.objects.filter(about="reminder").values_list("request", flat=True)
-    assert set(Counter(told).values()) == {2}
+        told = Notice.objects.filter(about="reminder").values_list("request", flat=True)
+        assert set(Counter(told).values()) == {2}
+        clock.advance(3601)
+        swept = together(pool, *[lambda: (remind_due(), expire_due())] * 2)
+    assert [sum(done) for done in zip(*swept, strict=True)] == [0, 50]
+    assert AuditEntry.objects.filter(act="expire", surface="system").count() == 50
 
 
 def test_an_escalation_and_a_decision_at_once(tmp_path: Path, finance: list[User], clock: Any) -> None:
