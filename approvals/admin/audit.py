@@ -34,6 +34,8 @@ ACTS = (
     "rebind",
     "withdraw",
     "reset",
+    "link",
+    "unlink",
 )
 _FIELDS = (
     ("Workspace", "workspace"),
