@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflows.adapters.evaluator import shared
+from approvals import schemas
 from workflows.engine import jsontext, schema
-from workflows.engine.effects import ExpressionFailed, MatchPatterns
 from workflows.engine.values import Json
 from workflows.errors import Invalid
 from workflows.spec.policy_model import Policy
@@ -53,7 +52,11 @@ def checked(policy: Policy, *, approved: bool, answers: Json | None) -> Json | N
 def _problems(form: dict[str, Json], given: dict[str, Json]) -> list[dict[str, str]]:
     """What is wrong with the answers, the fields that the form does not have included."""
     errors = []
-    for problem in schema.problems(form, given, _found(schema.patterns(form, given))):
+    try:
+        found = schemas.problems(form, given)
+    except schemas.PatternFailed as failed:
+        raise _invalid("answers", f"a pattern of the form cannot be searched for: {failed}") from failed
+    for problem in found:
         path, _, message = problem.partition(": ")
         errors.append({"path": path.replace("output", "answers", 1), "message": message})
     known = form["properties"]
@@ -61,15 +64,6 @@ def _problems(form: dict[str, Json], given: dict[str, Json]) -> list[dict[str, s
         {"path": f"answers.{name}", "message": "the form has no such field"} for name in given if name not in known
     ]
     return errors
-
-
-def _found(pairs: tuple[tuple[str, str], ...]) -> dict[tuple[str, str], bool]:
-    if not pairs:
-        return {}
-    outcome = shared().match(MatchPatterns(pairs=pairs))
-    if isinstance(outcome, ExpressionFailed):
-        raise _invalid("answers", f"a pattern of the form cannot be searched for: {outcome.reason}")
-    return dict(zip(pairs, outcome.found, strict=True))
 
 
 def _invalid(path: str, message: str) -> Invalid:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from approvals import policy, records
+from approvals import policy, records, schemas
 from approvals.models import ApprovalRequest
 from approvals.records import Record
 from approvals.rehearsal import NoGate, rehearse, situation_of
@@ -17,6 +17,7 @@ from workflows.engine.values import NOTHING, Json, MaybeJson, Outputs
 from workflows.engine.walk import StepFailed
 from workflows.errors import Invalid, NotPossible
 from workflows.models import Status
+from workflows.spec.model import ActionStep, Spec
 from workflows.spec.shapes import kind_of
 
 
@@ -226,8 +227,22 @@ def _rehearsed(request: ApprovalRequest, record: Record, edits: Mapping[str, Jso
     for path in editing.of_outputs(edits):
         step = paths.segments(path)[0]
         keeping.check_output(step, outputs[step])
+        _need_fit(spec, step, outputs[step], path)
     pause = rehearse(spec, situation_of(record, outputs=outputs, edits=edits), record.get("url_marks", {}))
     return pause, outputs
+
+
+def _need_fit(spec: Spec, name: str, output: MaybeJson, path: str) -> None:
+    """EditRefused where an answer would no longer be one that its step's own schema lets through."""
+    step = next((step for step in spec.agent.workflow if step.step == name), None)
+    if not isinstance(step, ActionStep) or step.output_schema is None:
+        return
+    try:
+        found = schemas.problems(step.output_schema, output)
+    except schemas.PatternFailed as failed:
+        raise editing.EditRefused(path, f"a pattern of its output_schema cannot be searched for: {failed}") from failed
+    if found:
+        raise editing.EditRefused(path, f"with it the answer does not fit its output_schema: {'; '.join(found)}")
 
 
 def _original(request: ApprovalRequest, record: Record) -> Shown:
