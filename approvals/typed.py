@@ -17,7 +17,7 @@ from workflows.spec.policy_model import Policy
 BEGUN = "begun"
 
 
-def typed_answers(row: ApprovalRequest, actor: Actor, body: Any) -> Json | None:
+def typed_answers(row: ApprovalRequest, actor: Actor, body: Any, *, break_glass: bool = False) -> Json | None:
     """The answers in the body of a POST. Invalid where one is no value, unless there is more to say than that.
 
     Nothing is approved then, whoever has to say it: the service takes no text for answers.
@@ -29,7 +29,7 @@ def typed_answers(row: ApprovalRequest, actor: Actor, body: Any) -> Json | None:
     if not errors:
         return typed
     still_open = open_requests(row.workspace).filter(pk=row.pk).exists()
-    if still_open and policy.may_decide(row, actor, approve=True).allowed:
+    if still_open and policy.may_decide(row, actor, approve=True, break_glass=break_glass).allowed:
         raise Invalid("the answers do not fit the form", errors + _others(held, typed, errors))
     return "not read"
 

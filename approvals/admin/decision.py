@@ -9,16 +9,17 @@ from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
 
-from approvals import answers, delegating, editing, formfields, policy, rebinding, recall, records, services
+from approvals import delegating, editing, policy, rebinding, recall, records, services
 from approvals.admin import editfields, words
 from approvals.admin.access import actor_of
-from approvals.admin.page import BEGUN, DECIDE, GLASS_REASON, PREVIEWED, QUEUE, Tried, begun_with, draw
+from approvals.admin.page import DECIDE, GLASS_REASON, PREVIEWED, QUEUE, Tried, draw
 from approvals.admin.refusals import REFUSALS, Problem, problem_of
 from approvals.changes import Edited
 from approvals.errors import ActionChanged, ApprovalNotFound
 from approvals.models import ApprovalRequest
-from approvals.queue import decision_of, open_requests
+from approvals.queue import decision_of
 from approvals.services import Outcome
+from approvals.typed import typed_answers
 from workflows.actors import Actor
 from workflows.admin.acts import OPERATE
 from workflows.admin.base import ReadOnlyAdmin
@@ -68,7 +69,7 @@ def find_row(pk: int) -> ApprovalRequest:
 
 
 def _approve(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> HttpResponse | Edited:
-    given = _answers(request, row, actor)
+    given = typed_answers(row, actor, request.POST)
     edits, unseen = _edits(request, row, actor)
     if unseen is not None:
         return unseen
@@ -83,7 +84,7 @@ def _break_glass(request: HttpRequest, row: ApprovalRequest, actor: Actor) -> Ht
     edits, unseen = _edits(request, row, actor)
     if unseen is not None:
         return unseen
-    given = _answers(request, row, actor, break_glass=True)
+    given = typed_answers(row, actor, request.POST, break_glass=True)
     why = request.POST.get(GLASS_REASON, "")
     return _decided(
         request,
@@ -196,34 +197,6 @@ def _edits(
     edited = editing.preview(row, record, edits)
     seen = not again and request.POST.get(PREVIEWED) == edited.digest
     return edits, None if seen else edited
-
-
-def _answers(request: HttpRequest, row: ApprovalRequest, actor: Actor, *, break_glass: bool = False) -> Json | None:
-    """What was typed into the policy's form. Invalid where it is no value, unless there is more to say than that.
-
-    Nothing is approved then, whoever has to say it: the service takes no text for answers.
-    """
-    held = policy.policy_of(row)
-    if held.form is None:
-        return None
-    typed, errors = formfields.read(held.form, request.POST, begun_with(held, request.POST.get(BEGUN)))
-    if not errors:
-        return typed
-    still_open = open_requests(row.workspace).filter(pk=row.pk).exists()
-    if still_open and policy.may_decide(row, actor, approve=True, break_glass=break_glass).allowed:
-        raise Invalid("the answers do not fit the form", errors + _others(row, typed, errors))
-    return "not read"
-
-
-def _others(row: ApprovalRequest, typed: Json, errors: list[dict[str, str]]) -> list[dict[str, str]]:
-    """What is wrong with the fields that could be read, so that a person is told everything at once."""
-    told = [error["path"] for error in errors]
-    try:
-        answers.checked(policy.policy_of(row), approved=True, answers=typed)
-    except Invalid as more:
-        found: list[dict[str, str]] = more.extra["errors"]
-        return [error for error in found if not any(formfields.is_in(path, error["path"]) for path in told)]
-    return []
 
 
 def _decided(request: HttpRequest, row: ApprovalRequest, outcome: Outcome) -> HttpResponse:

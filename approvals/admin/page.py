@@ -10,7 +10,7 @@ from django.contrib.auth import get_user_model
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from approvals import answers, ballots, delegating, editing, formfields, looking, policy, recall, records
+from approvals import ballots, delegating, editing, formfields, looking, policy, recall, records
 from approvals.admin import ahead, difference, drifting, editfields, words
 from approvals.admin.history import history_of
 from approvals.admin.refusals import Problem
@@ -19,6 +19,7 @@ from approvals.drift import drift_of
 from approvals.models import ApprovalRequest, Edit, RequestStatus, Vote
 from approvals.records import Record
 from approvals.services import REASON_LIMIT
+from approvals.typed import BEGUN, begun_with
 from statestore.clock import now
 from workflows import beats, runs
 from workflows.actors import Actor
@@ -26,8 +27,7 @@ from workflows.admin.acts import OPERATE
 from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.words import MOST, ago, clipped, data, duration, text_of, visible
 from workflows.engine import jsontext
-from workflows.engine.values import NOTHING, Json, MaybeJson
-from workflows.errors import Invalid
+from workflows.engine.values import NOTHING, MaybeJson
 from workflows.models import Run
 from workflows.needs import environment_of
 from workflows.spec.policy_model import Policy
@@ -36,7 +36,6 @@ QUEUE = "admin:approvals_approvalrequest_changelist"
 DECIDE = "admin:approvals_approvalrequest_decide"
 WHOLE = "admin:approvals_approvalrequest_whole"
 OUTPUT = "admin:approvals_approvalrequest_output"
-BEGUN = "begun"
 #: The digest of what the last preview showed.
 PREVIEWED = "previewed"
 #: A reason of its own: it stands in the form of the decision, whose answers go with it.
@@ -130,17 +129,6 @@ _REASONS = {
     "rebind": "rebind-reason",
     "cancel": "cancel-reason",
 }
-
-
-def begun_with(held: Policy, text: str | None) -> dict[str, Json] | None:
-    """The answers of others with which the page's form began, as it sends them back."""
-    if not text:
-        return None
-    try:
-        begun = answers.checked(held, approved=True, answers=jsontext.loads(text))
-    except (ValueError, Invalid):
-        return None
-    return begun if isinstance(begun, dict) else None
 
 
 def _form(request: HttpRequest, row: ApprovalRequest, tried: Tried, problem: Problem | None) -> dict[str, Any]:
