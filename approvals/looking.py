@@ -8,13 +8,18 @@ from __future__ import annotations
 from typing import Any
 
 from approvals.models import ApprovalRequest, Look
+from approvals.notices.slack_card import MOST_LINES, VALUE_LIMIT, lines_of
+from approvals.notices.slack_text import SECTION_LIMIT, escaped
 from approvals.records import Record
+from approvals.wording import parts_of
 from statestore.clock import now
 from workflows.actors import Actor
 from workflows.engine import jsontext
+from workflows.engine.values import Json
+from workflows.visible import visible
 
-#: The characters of an action that a surface shows at most. What is not named shows all of it.
-LIMITS: dict[str, int] = {"admin": 20_000, "link": 20_000, "slack": 2_500}
+#: The characters of an action that a page shows at most.
+LIMITS: dict[str, int] = {"admin": 20_000, "link": 20_000}
 
 
 def whole(record: Record) -> str:
@@ -24,8 +29,26 @@ def whole(record: Record) -> str:
 
 def is_clipped(record: Record, surface: str) -> bool:
     """Whether this surface shows less of the action than there is."""
+    if surface == "slack":
+        return not _fits_a_card(record)
     limit = LIMITS.get(surface)
     return limit is not None and len(whole(record)) > limit
+
+
+def _fits_a_card(record: Record) -> bool:
+    """Whether Slack's card leaves nothing out: it has so many lines, each and all of them so long."""
+    texts = [str(record["reason"])]
+    if record["action"] is not None:
+        parts = list(parts_of(record["kind"], record["action"]))
+        if len(parts) > MOST_LINES or any(_is_long(part.value) for part in parts):
+            return False
+        texts.append("\n".join(lines_of(record["kind"], record["action"])))
+    return all(escaped(text, SECTION_LIMIT) == escaped(text, 10 * len(text) + 1) for text in texts)
+
+
+def _is_long(value: Json) -> bool:
+    text = value if isinstance(value, str) else jsontext.as_text(value)
+    return len(" ".join(visible(text).split())) > VALUE_LIMIT
 
 
 def look(request: ApprovalRequest, user_id: int, digest: str) -> None:

@@ -145,6 +145,18 @@ def test_a_vote_says_it_as_well(approver: Client, refunds: FakeTools, tmp_path: 
     assert jsontext.loads(AuditEntry.objects.get(act="vote").details) == {"clipped": True, "opened": False}
 
 
+@pytest.mark.parametrize(
+    ("letter", "told"),
+    [("x" * 200, {}), ("x" * 201, {"clipped": True, "opened": False}), ("a\\nb", {}), ("&" * 190, {})],
+)
+def test_a_card_in_slack_shows_less_and_the_audit_knows_how_much(
+    refunds: FakeTools, tmp_path: Path, letter: str, told: dict[str, bool]
+) -> None:
+    _, key = to_pause(states.refunding(tmp_path, refunds.url, letter=letter), input=states.INPUT)
+    decide(key, approved=True, actor=acting(member("dan"), "slack"))
+    assert jsontext.loads(AuditEntry.objects.get(act="decide").details or "{}") == told
+
+
 def test_what_fits_is_not_called_clipped(approver: Client, refunds: FakeTools, tmp_path: Path) -> None:
     _, key = to_pause(states.refunding(tmp_path, refunds.url), input=states.INPUT)
     page = approver.get(decide_url(key)).content.decode()
