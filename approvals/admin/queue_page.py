@@ -15,11 +15,11 @@ from approvals.admin import bulk, words
 from approvals.admin.access import actor_of
 from approvals.admin.queue_filters import WAITING, Known, QueueFilter, known
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.narrowing import waits_for
+from approvals.narrowing import Requests, waits_for
 from approvals.queue import open_requests
 from statestore.clock import now
 from workflows.admin.base import ReadOnlyAdmin
-from workflows.admin.listing import listed
+from workflows.admin.listing import Listed, listed
 from workflows.admin.words import ago, clipped
 
 PER_PAGE = 50
@@ -67,7 +67,7 @@ def queue_page(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Ht
         "filters": filters,
         "is_waiting": status == WAITING,
         "waiting_count": choices.everything,
-        "lead": _lead(choices, filters, found),
+        "lead": _lead(choices, filters, found, page),
         "groups": folded(rows),
         "all_picks": picks_of(rows),
         "listed": page,
@@ -90,11 +90,12 @@ def count_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Ht
     return JsonResponse({"waiting": counting.in_words(waiting)}, headers={"Cache-Control": "no-store"})
 
 
-def _lead(choices: Known, filters: QueueFilter, found: Any) -> dict[str, str]:
+def _lead(choices: Known, filters: QueueFilter, found: Requests, page: Listed[ApprovalRequest]) -> dict[str, str]:
     """The sentence above the list, in parts: how many wait, for this person, and behind these filters."""
     lead = {"all": counting.in_words(choices.everything), "mine": counting.in_words(choices.mine)}
     if filters.narrowed:
-        lead["found"] = counting.in_words(counting.bounded_count(found))
+        whole = page.next or page.first
+        lead["found"] = counting.in_words(counting.bounded_count(found) if whole else len(page.rows))
     return lead
 
 
