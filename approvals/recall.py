@@ -11,6 +11,7 @@ from approvals import audit, kept, policy
 from approvals.deskwork import open_request
 from approvals.errors import ApprovalNotFound, Inconsistent, in_words
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.notices.outbox import tell
 from approvals.queue import decision_of
 from approvals.records import Record
 from approvals.services import checked_reason, find_request
@@ -75,6 +76,7 @@ def _withdraw(request: ApprovalRequest, actor: Actor, reason: str) -> ApprovalRe
     )
     if closed != 1:
         raise Inconsistent(f"request {request.pk} was not decided although its run waited; nothing was changed")
+    tell(request, "changed")
     audit.record(
         "withdraw",
         outcome="withdrawn",

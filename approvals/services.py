@@ -13,7 +13,7 @@ from approvals import answers, audit, ballots, changes, eligible, kept, looking,
 from approvals.changes import Edited
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.notices.outbox import tell
+from approvals.notices.outbox import channels_of, tell
 from approvals.policy import Verdict
 from approvals.queue import decision_of, is_key
 from approvals.records import Record
@@ -108,6 +108,7 @@ def decide(
             continue
         point("decide.record_read")
         complete = _checked(request, stored.value, asked, edits)
+        channels_of(request)  # a spec that has to be read for it is not read inside the transaction
         point("decide.before_claim")
         outcome = _claim(request, stored, complete)
         if outcome is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -19,7 +20,8 @@ from statestore.conf import value
 from workflows.adapters.addresses import PrivateAddresses
 from workflows.not_yet import policies
 from workflows.registry import registry
-from workflows.spec.policy_model import EmailChannel
+from workflows.spec.model import ApprovalNotifier
+from workflows.spec.policy_model import EmailChannel, SlackChannel
 
 SHORTEST_KEY = 32
 LEASE_IN_TIMEOUTS = 3
@@ -192,6 +194,18 @@ def check_mail(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     message = "A served spec tells people by email, and no mail server is named: none of these mails will leave."
     hint = "Set EMAIL_URL, such as smtp+tls://USER:PASSWORD@HOST:587, and DEFAULT_FROM_EMAIL, for every process."
     return [Warning(message, hint=hint, id="kampong.W003")]
+
+
+@register()
+def check_slack(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """W004: where a served spec asks in Slack, what Slack answers can be believed."""
+    if os.environ.get("SLACK_SIGNING_SECRET", "").strip():
+        return []
+    if not any(isinstance(channel, SlackChannel | ApprovalNotifier) for channel in _channels()):
+        return []
+    message = "A served spec asks in Slack, and every click there will be refused: its signature cannot be checked."
+    hint = "Set SLACK_SIGNING_SECRET, from the page of the app at Slack, for the processes that serve."
+    return [Warning(message, hint=hint, id="kampong.W004")]
 
 
 def _channels() -> list[object]:

@@ -151,6 +151,22 @@ def test_a_spec_that_tells_people_wants_an_address_and_a_mail_server(tmp_path: P
     assert told.returncode == 0, told.stderr
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "    - {step: ask, type: approval, notify: [{type: slack, token: '${T}', channel: c}]}",
+        "    - {step: ask, type: approval}\n  approval_notifier: {type: slack, token: '${T}', channel: c}",
+    ],
+)
+def test_a_spec_that_asks_in_slack_wants_the_secret_of_the_answers(line: str, tmp_path: Path) -> None:
+    (tmp_path / "asking.yaml").write_text(MAILING.rpartition("    - ")[0] + line + "\n")
+    given = {"KAMPONG_SPECS": str(tmp_path), "KAMPONG_BASE_URL": "http://127.0.0.1:8080"}
+    told = check_in_a_process(given)
+    assert re.search(r"kampong.W004\).*\n.*HINT: Set SLACK_SIGNING_SECRET", told.stderr), told.stderr
+    told = check_in_a_process(given | {"SLACK_SIGNING_SECRET": "s"}, "--fail-level", "WARNING")
+    assert told.returncode == 0, told.stderr
+
+
 @pytest.mark.django_db
 def test_a_superuser_of_the_database_is_refused_in_production() -> None:
     if connection.vendor != "postgresql":
@@ -166,5 +182,12 @@ def test_a_superuser_of_the_database_is_refused_in_production() -> None:
 
 
 def test_every_check_is_triggered_by_a_test_here() -> None:
-    tested = {code.removeprefix("kampong.") for code, _, _ in MISTAKES} | {"W001", "W002", "W003", "E005", "E007"}
+    tested = {code.removeprefix("kampong.") for code, _, _ in MISTAKES} | {
+        "W001",
+        "W002",
+        "W003",
+        "W004",
+        "E005",
+        "E007",
+    }
     assert {code for code, _ in check_promises(checks)} == tested

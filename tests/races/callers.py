@@ -13,8 +13,11 @@ from typing import Any, Protocol
 import httpx2
 from django.contrib.auth.models import User
 
+from approvals.actors import actor_for_user
 from approvals.models import ApprovalRequest
+from approvals.slack_links import account, link
 from tests.commanding import Terminal
+from tests.fakes_slack import FORM_TYPE, HOOK, TEAM, FakeSlack, form, signed
 
 _SENTENCE = re.compile(r"(approved|rejected|expired|cancelled) by (\S+) on \d{4}-\d\d-\d\d at \d\d:\d\d UTC")
 #: A terminal is nearer to the database than a browser. This head start lets every surface win some rounds.
@@ -99,6 +102,48 @@ class InTheAdmin:
         found = _SENTENCE.search(alert)
         assert found, answer.text
         return Told(won=False, outcome=found[1], by=found[2], code=str(answer.status_code), **facts)
+
+
+class InSlack:
+    """A signed press of a button; what comes of it is read where the answer to the click is posted."""
+
+    def __init__(self, served: str, slack: FakeSlack, user: User) -> None:
+        self._url, self._slack, self._who = f"{served}/slack/interactions", slack, user.username
+        self._id = f"U{user.pk}"
+        link(account(TEAM, self._id, self._who), user, actor=actor_for_user(user, "admin"))
+
+    def get_ready(self, request: ApprovalRequest, approved: bool) -> None:
+        self._asked = verdict(approved)
+        self._hook = f"/{request.key}/{self._who}"
+        action = {"action_id": "kampong_approve" if approved else "kampong_reject"}
+        action |= {"value": json.dumps({"runId": str(request.key)}), "block_id": f"kampong:{request.digest}"}
+        user = {"id": self._id, "username": self._who}
+        payload = {"user": user, "team": {"id": TEAM}, "response_url": self._slack.hook + self._hook}
+        self._body = form(payload | {"actions": [action]})
+
+    def press(self) -> Told:
+        headers = signed(self._body) | {"Content-Type": FORM_TYPE}
+        answer = httpx2.post(self._url, content=self._body, headers=headers, trust_env=False, timeout=30)
+        assert (answer.status_code, answer.content) == (200, b""), answer.text
+        facts = {"surface": "slack", "who": self._who, "asked": self._asked}
+        said = self._first_said()
+        found = re.search(_SENTENCE.pattern, said["text"], re.IGNORECASE)
+        assert found, said
+        outcome, by = found[1].lower(), found[2]
+        if said["replace_original"]:
+            assert (outcome, by) == (self._asked, self._who), said
+            return Told(won=True, **facts)
+        return Told(won=False, outcome=outcome, by=by, code="too late", **facts)
+
+    def _first_said(self) -> dict[str, Any]:
+        end = time.monotonic() + 30
+        while time.monotonic() < end:
+            for request in list(self._slack.requests):
+                if request.url == HOOK + self._hook:
+                    said: dict[str, Any] = request.json()
+                    return said
+            time.sleep(0.01)
+        raise AssertionError("the click got no answer that could be seen")
 
 
 class AtATerminal:
