@@ -19,6 +19,8 @@ from statestore.clock import now
 
 _SALT = "kampong.approvals.link"
 _PURPOSE = "decide"
+#: So long after its request's end a link still tells what became of it: whoever comes too late is told so.
+TELLS_SECONDS = 30 * 24 * 3600
 
 
 class BadLink(Exception):
@@ -34,7 +36,7 @@ class Opened:
 
 
 def token_for(request: ApprovalRequest, user: AbstractUser) -> str:
-    """The signed part of this user's link to this request; good until the request's time is over."""
+    """The signed part of this user's link to this request; for a while after its end it says what became of it."""
     content = {
         "for": _PURPOSE,
         "key": request.key.hex,
@@ -51,7 +53,7 @@ def opened(token: str) -> Opened:
         content: dict[str, Any] = signing.Signer(salt=_SALT).unsign_object(token)
     except (signing.BadSignature, ValueError) as error:
         raise BadLink from error
-    if content["for"] != _PURPOSE or content["until"] <= now().timestamp():
+    if content["for"] != _PURPOSE or content["until"] + TELLS_SECONDS <= now().timestamp():
         raise BadLink
     request = ApprovalRequest.objects.filter(key=content["key"]).select_related("run").first()
     user: Any = get_user_model().objects.filter(pk=content["user"]).first()
