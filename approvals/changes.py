@@ -79,6 +79,7 @@ def preview(request: ApprovalRequest, record: Record, edits: Json) -> Edited:
     held = policy.policy_of(request)
     first = _readable(record, original.action)
     merged = {path: stood[path] for path in held.editable if path in stood and not _same(first, path, stood[path])}
+    _need_apart(merged)
     try:
         pause, outputs = _rehearsed(request, record, merged)
     except (NoGate, editing.EditRefused, StepFailed) as problem:
@@ -191,6 +192,15 @@ def _problem(value: Json, first: MaybeJson) -> str:
     if kind_of(first) != kind_of(value):
         return f"it is {kind_of(first)} and must stay one, not become {kind_of(value)}"
     return ""
+
+
+def _need_apart(merged: Mapping[str, Json]) -> None:
+    """Invalid where one edit lies inside another: which of them is meant would hang on their order."""
+    places = {path: tuple(paths.segments(path)) for path in merged}
+    for inner, place in places.items():
+        outer = next((path for path, other in places.items() if path != inner and place[: len(other)] == other), None)
+        if outer is not None:
+            raise _invalid(f"edits.{inner}", f"this lies inside {outer}, which is changed as well; change one of them")
 
 
 def _same(first: dict[str, Any], path: str, value: Json) -> bool:

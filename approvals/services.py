@@ -91,14 +91,8 @@ def decide(
     scope: a key of another workflow is as good as absent.
     """
     policy.need(policy.may_decide_at_all(actor))
-    asked = _Asked(
-        approved=approved,
-        reason=checked_reason(reason),
-        actor=actor,
-        digest=digest,
-        answers=answers,
-        break_glass=break_glass,
-    )
+    why = checked_reason(reason)
+    asked = _Asked(approved=approved, reason=why, actor=actor, digest=digest, answers=answers, break_glass=break_glass)
     for _ in range(TRIES):
         request = find_request(key, workspace, agent_id)
         stored = _read(request)

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from approvals.drift import Drift, drift_of
 from approvals.models import ApprovalRequest
 from approvals.queue import detail
 from approvals.records import peek
-from tests.approvals.editables import ANSWERS, a_payment
 from tests.approvals.policies import member
-from tests.fakes_tools import FakeTools
 from tests.workbench import acting, to_pause
 from workflows.registry import SpecFile
 
@@ -22,14 +17,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 DRAFT = "    - {step: draft, type: tool, tool: fetch}\n"
 PAY = "    - {step: pay, type: tool, tool: pay}\n"
 RECEIPT = "    - {step: receipt, type: tool, tool: receipt}\n"
-
-
-@pytest.fixture
-def spec(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SpecFile]:
-    with FakeTools(ANSWERS) as tools:
-        monkeypatch.setenv("PAY_HOST", tools.url)
-        monkeypatch.setenv("PAY_TOKEN", "tok-canary")
-        yield a_payment(tmp_path, tools.url)
 
 
 def rewrite(spec: SpecFile, *changes: tuple[str, str]) -> None:

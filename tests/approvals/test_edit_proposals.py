@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +14,7 @@ from approvals.models import ApprovalRequest, AuditEntry, Edit, Vote
 from approvals.policy import may_decide
 from approvals.queue import detail
 from approvals.services import decide
-from tests.approvals.editables import ANSWERS, a_payment
-from tests.approvals.policies import member
+from tests.approvals.editables import a_payment
 from tests.conftest import People, allow
 from tests.fakes_tools import FakeTools
 from tests.workbench import acting, key_of, to_pause, work
@@ -30,24 +28,6 @@ pytestmark = pytest.mark.django_db(transaction=True)
 FOUR = "approvers: {four_eyes: true}"
 TWO = "approvers: {quorum: 2}"
 LESS: dict[str, Any] = {"action.body.json.amount": 100}
-
-
-@pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTools]:
-    with FakeTools(ANSWERS) as tools:
-        monkeypatch.setenv("PAY_HOST", tools.url)
-        monkeypatch.setenv("PAY_TOKEN", "tok-canary")
-        yield tools
-
-
-@pytest.fixture
-def asha(db: None) -> User:
-    return member("asha")
-
-
-@pytest.fixture
-def ben(db: None) -> User:
-    return member("ben")
 
 
 def the_request(key: str) -> ApprovalRequest:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ from approvals.models import ApprovalRequest, AuditEntry
 from approvals.queue import detail
 from approvals.records import peek
 from approvals.services import decide
-from tests.approvals.editables import ANSWERS, a_payment
-from tests.approvals.policies import member
+from tests.approvals.editables import a_payment
 from tests.fakes_tools import FakeTools
 from tests.workbench import acting, key_of, to_pause, work
 from workflows.engine import jsontext
@@ -27,19 +25,6 @@ from workflows.registry import read_spec
 from workflows.runs import newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTools]:
-    with FakeTools(ANSWERS) as tools:
-        monkeypatch.setenv("PAY_HOST", tools.url)
-        monkeypatch.setenv("PAY_TOKEN", "tok-canary")
-        yield tools
-
-
-@pytest.fixture
-def asha(db: None) -> User:
-    return member("asha")
 
 
 @pytest.fixture
@@ -260,3 +245,14 @@ def test_a_process_that_renders_otherwise_changes_nothing(
     monkeypatch.setenv("TEAM", "blue")
     decide(key, approved=True, actor=acting(asha), edits={"action.body.json.amount": 7})
     assert not AuditEntry.objects.exclude(act="decide").exists()
+
+
+def test_of_two_edits_one_inside_the_other_one_has_to_be_chosen(tmp_path: Path, tools: FakeTools, asha: User) -> None:
+    _, key = to_pause(a_payment(tmp_path, tools.url, editable="editable: [draft.lines, 'draft.lines[1]']"))
+    both = {"draft.lines": ["x", "y"], "draft.lines[1]": "z"}
+    with pytest.raises(Invalid) as refused:
+        decide(key, approved=True, actor=acting(asha), edits=both)
+    (error,) = refused.value.extra["errors"]
+    assert error["path"] == "edits.draft.lines[1]"
+    assert "lies inside draft.lines" in error["message"]
+    decide(key, approved=True, actor=acting(asha), edits={**both, "draft.lines[1]": "b"})

@@ -16,7 +16,7 @@ from approvals.queue import detail
 from approvals.rebinding import rebind
 from approvals.records import peek
 from approvals.services import decide
-from tests.approvals.policies import ANSWERS, a_pay, a_sign, member
+from tests.approvals.policies import ANSWERS, a_pay, a_sign
 from tests.conftest import allow
 from tests.fakes_models import FakeModels
 from tests.fakes_tools import FakeTools
@@ -71,11 +71,6 @@ def models() -> Iterator[FakeModels]:
     }
     with FakeModels(answers) as server:
         yield server
-
-
-@pytest.fixture
-def asha(db: None) -> User:
-    return member("asha")
 
 
 def the_request(run: Run) -> ApprovalRequest:

@@ -2,77 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
 
 from approvals import audit
-from approvals.errors import ActionChanged, ApprovalNotFound
-from approvals.models import ApprovalRequest, AuditEntry, Edit, Vote
+from approvals.errors import ActionChanged
+from approvals.models import AuditEntry, Edit, Vote
 from approvals.queue import detail
 from approvals.rebinding import rebind
-from approvals.records import peek
 from approvals.services import decide
 from statestore.models import StateRecord
-from tests.approvals.editables import ANSWERS, a_payment
-from tests.approvals.policies import member
-from tests.conftest import allow
+from tests.approvals.editables import a_payment
+from tests.approvals.rebinding import DRAFT, INSERTED, PAY, calls, rewrite, the_request
 from tests.fakes_tools import FakeTools
-from tests.workbench import acting, key_of, to_pause, work
+from tests.workbench import acting, to_pause, work
 from workflows.engine import jsontext
-from workflows.errors import Invalid, NotAllowed, NotPossible, SpecChanged
-from workflows.models import Run, SpecVersion, Status
+from workflows.errors import NotAllowed, NotPossible, SpecChanged
+from workflows.models import SpecVersion, Status
 from workflows.reading import run_state
 from workflows.registry import SpecFile
 from workflows.runs import cancel_run, newest, retry_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-INSERTED = "    - {step: extra, type: tool, tool: fetch}\n    - {step: pay,"
-PAY = "    - {step: pay, type: tool, tool: pay}\n"
-DRAFT = "    - {step: draft, type: tool, tool: fetch}\n"
-
-
-@pytest.fixture
-def tools(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeTools]:
-    with FakeTools(ANSWERS) as tools:
-        monkeypatch.setenv("PAY_HOST", tools.url)
-        monkeypatch.setenv("PAY_TOKEN", "tok-canary")
-        yield tools
-
-
-@pytest.fixture
-def asha(db: None) -> User:
-    return member("asha")
-
-
-@pytest.fixture
-def olga(db: None) -> User:
-    """Who may rebind, and nothing else."""
-    return allow(User.objects.create(username="olga"), "approvals.rebind")
-
-
-@pytest.fixture
-def spec(tmp_path: Path, tools: FakeTools) -> SpecFile:
-    return a_payment(tmp_path, tools.url)
-
-
-def rewrite(spec: SpecFile, *changes: tuple[str, str]) -> None:
-    text = spec.text
-    for old, new in changes:
-        assert old in text
-        text = text.replace(old, new)
-    spec.path.write_text(text, encoding="utf-8")
-
-
-def the_request(key: str) -> ApprovalRequest:
-    return ApprovalRequest.objects.get(key=key)
-
-
-def calls(tools: FakeTools) -> list[str]:
-    return [request.url.removeprefix(tools.url) for request in tools.requests]
 
 
 def test_each_change_is_refused_until_it_is_bound_or_restored(
@@ -148,7 +101,7 @@ def test_calls_after_a_rebind_never_repeat_the_key_of_another_step(
 
 
 def test_the_new_action_is_shown_beside_the_old_one_and_is_what_is_approved(
-    spec: SpecFile, tools: FakeTools, asha: User, olga: User
+    spec: SpecFile, tools: FakeTools, asha: User, ben: User, olga: User
 ) -> None:
     run, key = to_pause(spec)
     before = the_request(key)
@@ -158,7 +111,7 @@ def test_the_new_action_is_shown_beside_the_old_one_and_is_what_is_approved(
     with pytest.raises(ActionChanged):
         decide(key, approved=True, actor=acting(asha), digest=before.digest)
     with pytest.raises(NotAllowed, match="by asha only"):
-        decide(key, approved=True, actor=acting(member("ben")))
+        decide(key, approved=True, actor=acting(ben))
     told = detail(key, acting(asha))
     assert told["action"]["body"]["json"]["rows"] == [1, "three"]
     assert told["reopenedFrom"]["action"]["body"]["json"]["rows"] == [1, "two"]
@@ -239,77 +192,3 @@ def test_a_rebound_request_can_be_rejected_or_cancelled(
             assert newest(run).status == Status.CANCELLED
         assert run_state(newest(run))["trace"]
     assert not StateRecord.objects.exists()
-
-
-# Who may, and when not -----------------------------------------------------------------------------------------
-
-
-def test_the_permission_is_asked_before_any_look_up_and_the_starter_never_may(
-    spec: SpecFile, tools: FakeTools, asha: User
-) -> None:
-    root = User.objects.create(username="root", is_superuser=True)
-    _, key = to_pause(spec, actor=acting(root))
-    rewrite(spec, ("[1, two]", "[1, three]"))
-    unknown = "00000000-0000-4000-8000-000000000000"
-    for one in (key, unknown):
-        with pytest.raises(NotAllowed, match=r"approvals\.rebind is needed"):
-            rebind(one, actor=acting(asha), reason="please")
-    with pytest.raises(NotAllowed, match="whoever started the run"):
-        rebind(key, actor=acting(root), reason="mine")
-    with pytest.raises(ApprovalNotFound):
-        rebind(unknown, actor=acting(root), reason="mine")
-    assert not AuditEntry.objects.exists()
-
-
-def test_a_reason_is_needed_and_a_stale_page_is_refused(spec: SpecFile, olga: User) -> None:
-    _, key = to_pause(spec)
-    rewrite(spec, ("[1, two]", "[1, three]"))
-    with pytest.raises(Invalid, match="a reason is needed"):
-        rebind(key, actor=acting(olga), reason="  ")
-    with pytest.raises(ActionChanged):
-        rebind(key, actor=acting(olga), reason="why", digest="1:other")
-
-
-REFUSED: list[tuple[list[tuple[str, str]], str]] = [
-    ([], "the spec did not change"),
-    ([("approval: {", "requires_approval: false #{")], "the run would go on here without asking anybody"),
-    ([("type: tool, tool: pay}", 'type: action, action: "Think"}')], "without asking anybody"),
-    ([(PAY, PAY.replace("pay, type: tool, tool: pay", "pay, type: approval, mode: record"))], "only recorded"),
-    ([("    - {step: pay,", INSERTED), ("draft.amount", "extra.amount")], "amount"),
-    ([("id: clerk", "id: other")], "another agent now, other"),
-    ([("workflow:", "trigger: {type: webhook, secret: '${HOOK}'}\n  workflow:")], "does not do yet"),
-    ([("version:", "nonsense:")], "no valid spec now"),
-]
-
-
-@pytest.mark.parametrize(("changes", "words"), REFUSED)
-def test_what_cannot_be_bound_says_why_and_changes_nothing(
-    spec: SpecFile, tools: FakeTools, olga: User, changes: list[tuple[str, str]], words: str
-) -> None:
-    run, key = to_pause(spec)
-    rewrite(spec, *changes)
-    before = (StateRecord.objects.get().value, the_request(key).revision)
-    with pytest.raises(NotPossible) as refused:
-        rebind(key, actor=acting(olga), reason="new version")
-    assert words in refused.value.message
-    assert "tok-canary" not in refused.value.message
-    assert (StateRecord.objects.get().value, the_request(key).revision) == before
-    assert newest(run).status == Status.AWAITING
-    assert not AuditEntry.objects.exists()
-    assert calls(tools) == ["/draft"]
-
-
-def test_a_file_that_is_gone_or_a_request_that_is_only_recorded(tmp_path: Path, spec: SpecFile, olga: User) -> None:
-    _, key = to_pause(spec)
-    spec.path.unlink()
-    with pytest.raises(NotPossible, match="its file is gone"):
-        rebind(key, actor=acting(olga), reason="new version")
-    assert peek(the_request(key)) is not None
-
-
-def test_the_key_stays_and_the_request_is_the_one_of_the_run(spec: SpecFile, olga: User) -> None:
-    run, key = to_pause(spec)
-    rewrite(spec, ("[1, two]", "[1, three]"))
-    rebind(key, actor=acting(olga), reason="three it is")
-    assert key_of(Run.objects.get(pk=run.pk)) == key
-    assert the_request(key).revision == 1

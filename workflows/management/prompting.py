@@ -150,6 +150,8 @@ def question(pause: Pause) -> str:
         lines += ["What will run:" if pause.kind == "tool" else "Its output:", quoted(pretty(pause.action))]
     if pause.policy.form is not None:
         lines += ["Its form:", quoted("\n".join(formwords.lines(pause.policy.form)))]
+    if pause.policy.editable:
+        lines.append("Edits are made on a stored request (--detach); here it is approved as it is, or rejected.")
     asks = pause.policy.approvers
     if asks.quorum > 1 or asks.four_eyes or asks.users is not None or asks.groups is not None:
         lines.append("Nobody checks here who decides.")

@@ -119,3 +119,12 @@ def test_a_person_at_a_terminal_is_asked_again_for_a_reason(tmp_path: Path) -> N
     assert jsontext.loads(out.decode())["output"] == wanted
     assert MISSING in err.decode()
     assert "y: REASON {JSON}" in err.decode()
+
+
+def test_the_prompt_says_that_nothing_is_edited_there(tmp_path: Path) -> None:
+    path = tmp_path / "clerk.yaml"
+    text = text_of("{step: sign, type: tool, tool: pay}", pay="approval: {editable: [action.url]}")
+    path.write_text(text, encoding="utf-8")
+    told = command("run_spec", str(path), "--input", "x", text="n: no\n")
+    assert "Edits are made on a stored request (--detach)" in told.err + told.out
+    assert told.code == 2
