@@ -57,6 +57,11 @@ class Field:
         return self.path.replace(".", "-")
 
     @property
+    def rows(self) -> int:
+        """The lines of an area: what stands in it is seen, as far as that is not too much."""
+        return min(12, max(4, self.text.count("\n") + 2))
+
+    @property
     def described_by(self) -> str:
         """The ids of what explains the field to those who hear the page."""
         parts = [("help", self.help or self.bounds), ("error", self.problems)]

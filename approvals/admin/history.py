@@ -55,7 +55,8 @@ def history_of(request: ApprovalRequest) -> History:
         run__in=[str(uuid) for uuid, _, _ in runs.values()], workspace=request.workspace
     ).order_by("-pk")
     newest = list(acts[: MOST + 1])
-    lines = [*_started(runs, root), *_asked(asked, request), *_acts(newest, asked, request)]
+    taken_back = {entry.key: entry.at for entry in newest if entry.act == "withdraw"}
+    lines = [*_started(runs, root), *_acts(newest, asked, request), *_asked(asked, request, taken_back)]
     lines.sort(key=lambda line: line.at)
     return History(lines=tuple(lines[-MOST:]), earlier=max(0, len(lines) - MOST))
 
@@ -69,11 +70,17 @@ def _started(runs: dict[int, tuple[Any, str, datetime]], root: int) -> Iterator[
         yield Happened(at=at, who=clipped(by or "nobody", _NAME), what="started the run")
 
 
-def _asked(asked: list[ApprovalRequest], request: ApprovalRequest) -> Iterator[Happened]:
+def _asked(
+    asked: list[ApprovalRequest], request: ApprovalRequest, taken_back: dict[str, datetime]
+) -> Iterator[Happened]:
+    """`taken_back`: when the approval of which key was; in the same moment it is asked again, so that comes after."""
     for one in asked:
-        again = ", again: what would have run had changed" if one.reopened_from else ""
+        earlier = str(one.reopened_from) if one.reopened_from else ""
+        again = ", again: what would have run had changed" if earlier else ""
+        if earlier in taken_back:
+            again = ", again"
         yield Happened(
-            at=one.created_at,
+            at=max(one.created_at, taken_back.get(earlier, one.created_at)),
             who=f"Step “{clipped(one.step, _NAME)}”",
             what=f"asked for a decision{again}",
             link=_link(one, request),

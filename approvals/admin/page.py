@@ -319,7 +319,7 @@ def _previous(record: Record, row: ApprovalRequest) -> dict[str, Any] | None:
     if asked is not None:
         old, new = {"message": asked.reason, **old}, {"message": record["reason"], **new}
     return {
-        "what_differs": visible(str(earlier["what_differs"])),
+        "what_differs": visible(str(earlier["what_differs"]).removeprefix("nothing: ")),
         "difference": difference.between(old, new),
         "raw": visible(text_of(earlier["action"])[:MOST]),
         "link": reverse(DECIDE, args=[asked.pk]) if asked is not None and asked.status != RequestStatus.OPEN else "",

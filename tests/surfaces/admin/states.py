@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from approvals.delegating import delegate
+from approvals.editing import edit_request
+from approvals.rebinding import rebind
+from approvals.recall import withdraw
 from approvals.services import decide
 from tests.approvals.policies import member
 from tests.conftest import People, allow
 from tests.surfaces.admin.conftest import decide_url
 from tests.surfaces.forms import answering
-from tests.workbench import acting, key_of, to_pause, work
-from workflows.models import Run
+from tests.workbench import acting, key_of, to_pause
+from workflows.engine.values import Json
 from workflows.registry import SpecFile, read_spec
 from workflows.runs import cancel_run, newest
 
@@ -129,18 +132,41 @@ def cancelled(folder: Path, url: str, people: People) -> str:
     return key
 
 
-def asked_again(spec: SpecFile, people: People, change: object) -> tuple[Run, str]:
-    """Approved, changed by `change`, and therefore asked again."""
-    run, key = to_pause(spec, input=INPUT)
+def recallable(folder: Path, url: str, people: People) -> str:
+    """Approved a moment ago, and to be taken back for ten minutes."""
+    _, key = to_pause(refunding(folder, url, "recall: 10m", agent="recallable"), input=INPUT)
     decide(key, approved=True, reason="go", actor=acting(people.approver, "admin"))
-    assert callable(change)
-    change()
-    work()
-    return newest(run), key_of(newest(run))
+    return key
 
 
-def plain(folder: Path, url: str, people: People) -> dict[str, str]:
-    """The addresses of the states that need nothing but these services, by name."""
+def withdrawn(folder: Path, url: str, people: People) -> tuple[str, str]:
+    """An approval that was taken back, and the request that is open in its place."""
+    run, key = to_pause(refunding(folder, url, "recall: 10m", agent="withdrawn"), input=INPUT)
+    decide(key, approved=True, reason="go", actor=acting(people.approver, "admin"))
+    withdraw(key, actor=acting(people.approver, "admin"), reason="the wrong account")
+    return key, key_of(newest(run))
+
+
+def proposed(folder: Path, url: str) -> str:
+    """Somebody proposed a change under four eyes."""
+    key = editable(folder, url, four_eyes=True)
+    edits: dict[str, Json] = {"action.body.json.amount": 90, "action.body.json.urgent": True}
+    edit_request(key, edits=edits, actor=acting(member("ben"), "admin"), reason="the fee is ours")
+    return key
+
+
+def rebound(folder: Path, url: str, people: People) -> str:
+    """The step that waits was changed, and the request was bound to the change."""
+    spec = refunding(folder, url, agent="rebound")
+    _, key = to_pause(spec, input=INPUT)
+    text = spec.path.read_text(encoding="utf-8")
+    spec.path.write_text(text.replace("amount: 120", "amount: 1200"), encoding="utf-8")
+    rebind(key, actor=acting(people.operator, "admin"), reason="the fee was missing")
+    return key
+
+
+def addresses(folder: Path, url: str, people: People) -> dict[str, str]:
+    """Where the page is read in each of its states, by name."""
     policy = "approvers: {delegate: true, groups: [desk]}, require_reason: reject"
     member("nora")
     people.approver.groups.create(name="desk")
@@ -154,5 +180,9 @@ def plain(folder: Path, url: str, people: People) -> dict[str, str]:
         "edits": editable(folder, url),
         "lost": lost(folder, url, people),
         "cancelled": cancelled(folder, url, people),
+        "recallable": recallable(folder, url, people),
+        "again": withdrawn(folder, url, people)[1],
+        "proposed": proposed(folder, url),
+        "rebound": rebound(folder, url, people),
     }
     return {name: decide_url(key) for name, key in keys.items()}

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from approvals.services import decide
 from tests.approvals.policies import member
-from tests.conftest import People
+from tests.conftest import People, allow
 from tests.fakes_tools import FakeTools
 from tests.surfaces.admin import looks, states
 from tests.surfaces.admin.browsing import SHOTS, barriers
@@ -49,7 +49,8 @@ def test_every_state_is_free_of_barriers_large_and_small(
 ) -> None:
     visitor = visit()
     visitor.sign_in("approver")
-    addresses = states.plain(tmp_path, refunds.url, people)
+    allow(people.approver, "approvals.rebind", "workflows.operate_run")
+    addresses = states.addresses(tmp_path, refunds.url, people)
     found = []
     for name, address in (addresses | {"queue": QUEUE, "run": run_url(Run.objects.latest("pk"))}).items():
         visitor.page.goto(address)
