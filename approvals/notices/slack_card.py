@@ -100,7 +100,8 @@ def _open(request: ApprovalRequest) -> Card:
     blocks.append(
         {
             "type": "actions",
-            "block_id": f"{BLOCK}{request.digest}",
+            # Of the record that was read for the lines above: an edit may have come since the row was.
+            "block_id": f"{BLOCK}{record['digest'] if record is not None else request.digest}",
             "elements": [button("Approve", APPROVE, value, "primary"), button("Reject", REJECT, value, "danger")],
         }
     )

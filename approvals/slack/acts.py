@@ -52,6 +52,8 @@ def click(pressed: Click) -> Reply:
         request = _waiting(pressed, actor)
         if request is not None and modal.is_needed(policy.policy_of(request), approved=pressed.approved):
             policy.need(policy.may_decide(request, actor, approve=pressed.approved))
+            if pressed.digest is not None and pressed.digest != request.digest:
+                raise ActionChanged(shown=pressed.digest, present=request.digest)
             return Reply(messages=_open(request, pressed))
         outcome = services.decide(pressed.key, approved=pressed.approved, actor=actor, digest=pressed.digest)
     except NotLinked:
