@@ -244,7 +244,7 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
     moment = now()
     held = policy.policy_of(request)
     recall = held.recall if asked.approved and request.mode == "gate" else None
-    close_request(request, RequestStatus.DECIDED, recall_until=DbNow(recall) if recall else None)
+    close_request(request, RequestStatus.DECIDED)
     run = Run.objects.get(pk=request.run_id)
     may_go_on = asked.approved or not held.goes_on_after_no or present_hash(request) == record["spec_hash"]
     if not may_go_on:
@@ -252,8 +252,10 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
     decision = _decision(request, record, asked, moment, goes_on=held.goes_on_after_no and may_go_on)
     follow = _companion if request.mode == "record" else _successor
     successor = follow(request, run, record, decision)
-    until = ApprovalRequest.objects.values_list("recall_until", flat=True).get(pk=request.pk) if recall else None
+    until = Run.objects.values_list("not_before", flat=True).get(pk=successor.pk) if recall else None
     if until is not None:
+        # The same instant at both: what people are told, and what the worker and the withdrawal go by.
+        ApprovalRequest.objects.filter(pk=request.pk).update(recall_until=until)
         details["recall_until"] = rfc3339(until)
     entry = audit.record(
         "decide",
@@ -329,10 +331,10 @@ def _companion(request: ApprovalRequest, run: Run, record: Record, decision: Dec
     return call_beside(run, step=request.step, spec_hash=spec_hash, outputs=outputs, decision=decision)
 
 
-def close_request(request: ApprovalRequest, status: RequestStatus, *, recall_until: DbNow | None = None) -> None:
+def close_request(request: ApprovalRequest, status: RequestStatus) -> None:
     """`open -> status` by a filtered update, in the transaction that took the record; whoever was told is told."""
     closed = ApprovalRequest.objects.filter(pk=request.pk, status=RequestStatus.OPEN).update(
-        status=status, closed_at=now(), recall_until=recall_until, revision=F("revision") + 1
+        status=status, closed_at=now(), revision=F("revision") + 1
     )
     if closed != 1:
         raise Inconsistent(f"request {request.pk} was not open although its record was there; nothing was changed")

@@ -40,9 +40,9 @@ def recalled_until(run: Run) -> datetime | None:
 
     None when the run waits for nothing of the kind.
     """
-    if run.status != Status.QUEUED or run.lease_token or run.not_before is None or run.not_before <= now():
+    if run.status != Status.QUEUED or run.lease_token or not run.decision:
         return None
-    return run.not_before
+    return run.not_before if run.not_before is not None and run.not_before > now() else None
 
 
 def begun_under(run: Run, granted: Granted) -> bool:
