@@ -28,6 +28,8 @@ SECRETS: Final = {
     "NOBODY_READS_IT": secret("G", ""),
     "BROKEN_HEADER": secret("H", "\n"),
     "HOST_PART": secret("I", ""),
+    "SLACK_TOKEN": secret("N", "-._~+/"),
+    "SLACK_SIGNING_SECRET": secret("O", "=/"),
 }
 #: Headers of a webhook whose names say that they hold a credential.
 WEBHOOK_HEADERS: Final = {
@@ -36,7 +38,7 @@ WEBHOOK_HEADERS: Final = {
     "X-Gitlab-Token": secret("L", ""),
     "Cookie": f"other={secret('M', '')}",
 }
-MARKS: Final = frozenset(f"Zq{letter}{part}" for letter in "ABCDEFGHIJKLM" for part in ("Head", "Tail"))
+MARKS: Final = frozenset(f"Zq{letter}{part}" for letter in "ABCDEFGHIJKLMNO" for part in ("Head", "Tail"))
 
 SPEC: Final = """\
 version: "1.1"
@@ -46,6 +48,7 @@ agent:
   role: Clerk
   goal: Pay what is due.
   model: {{provider: openai, name: test-model, api_key: "${{MODEL_KEY}}"}}
+  approval_notifier: {{type: slack, token: "${{SLACK_TOKEN}}", channel: "#payments"}}
   tools:
     - name: look
       action: http_request
@@ -111,6 +114,17 @@ PAYMENTS: Final[list[dict[str, Any]]] = [
     {"error": "the connection is dropped"},
     {"json": {"id": "p-1"}},
 ]
+#: A Slack that tells its token, whatever it answers: the first card fails, the next is posted, no card can be changed.
+SLACK: Final[dict[str, Any]] = {
+    "POST https://slack.com/api/chat.postMessage": [
+        {"status": 500, "text": told("SLACK_TOKEN")},
+        *(
+            {"json": {"ok": True, "channel": "C1", "ts": f"{number}.1", "message": told("SLACK_TOKEN")}}
+            for number in range(9)
+        ),
+    ],
+    "POST https://slack.com/api/chat.update": {"json": {"ok": False, "error": told("SLACK_TOKEN")}},
+}
 TOOLS: Final[dict[str, Any]] = {
     # The first run fails once here; then the run of the command line does.
     f"GET /{SECRETS['URL_PART']}/invoice": [{"json": {"error": OF_LOOK}}, DUE, DUE, {"json": {"error": OF_LOOK}}],

@@ -17,6 +17,7 @@ from tests.canary.planted import (
     MARKS,
     PAYMENTS,
     SECRETS,
+    SLACK,
     SPEC,
     THOUGHTS,
     TOOLS,
@@ -27,6 +28,7 @@ from tests.canary.searching import Seen, crawl
 from tests.commanding import Terminal
 from tests.conftest import Processes
 from tests.fakes_models import FakeModels
+from tests.fakes_slack import FakeSlack
 from tests.fakes_tools import FakeTools
 from tests.served import Served, until
 from tests.workbench import begin, work, write_spec
@@ -42,8 +44,8 @@ _CSRF = re.compile(r'name="(csrfmiddlewaretoken|digest)" value="([^"]*)"')
 class Journey:
     """One person who may do everything, on every surface; all that is shown is kept."""
 
-    def __init__(self, served: Served, user: User, terminal: Terminal, seen: Seen) -> None:
-        self.served, self.user, self.seen, self._terminal = served, user, seen, terminal
+    def __init__(self, served: Served, user: User, terminal: Terminal, slack: FakeSlack, seen: Seen) -> None:
+        self.served, self.user, self.slack, self.seen, self._terminal = served, user, slack, seen, terminal
         self.token = create_token(user, "canary")
         headers = {"Authorization": f"Bearer {self.token}"}
         hooks = {"response": [seen.keep_answer]}
@@ -139,6 +141,12 @@ def tools() -> Iterator[FakeTools]:
 
 
 @pytest.fixture
+def slack() -> Iterator[FakeSlack]:
+    with FakeSlack(SLACK) as server:
+        yield server
+
+
+@pytest.fixture
 def everybody(db: None, password_hash: str) -> User:
     """A superuser."""
     return User.objects.create(
@@ -148,15 +156,16 @@ def everybody(db: None, password_hash: str) -> User:
 
 @pytest.fixture
 def journey(
-    tmp_path: Path, models: FakeModels, tools: FakeTools, everybody: User, manage: Processes
+    tmp_path: Path, models: FakeModels, tools: FakeTools, slack: FakeSlack, everybody: User, manage: Processes
 ) -> Iterator[Journey]:
     """A server and a terminal with the secrets in their environment, logging all they can."""
     folder = tmp_path / "specs"
     folder.mkdir()
     write_spec(folder, SPEC, url=tools.url)
-    manage.env |= SECRETS | {"KAMPONG_OPENAI_API_URL": models.openai_url, "LOG_LEVEL": "DEBUG"}
+    addresses = {"KAMPONG_OPENAI_API_URL": models.openai_url, "KAMPONG_SLACK_API_URL": slack.api_url}
+    manage.env |= SECRETS | addresses | {"LOG_LEVEL": "DEBUG"}
     terminal = Terminal(manage.env, tmp_path / "terminal")
-    journey = Journey(Served(manage, tmp_path, str(folder)), everybody, terminal, Seen())
+    journey = Journey(Served(manage, tmp_path, str(folder)), everybody, terminal, slack, Seen())
     yield journey
     journey.end()
     terminal.end()
@@ -184,6 +193,7 @@ def reject_by_command(journey: Journey) -> Run:
     run = journey.start()
     journey.retry(journey.failed(run), 1)
     request = journey.waits(run)
+    until(lambda: NOTE in str(journey.slack.posts[1:]))
     words = ("approvals", "reject", str(request.key), "--as", "lim", "--reason", "no", "--json")
     journey.command(*words)
     journey.command(*words, code=2)
@@ -217,11 +227,15 @@ def test_no_secret_is_anywhere_after_a_whole_journey(
     pages = crawl(journey.browser, "/admin/")
     journey.end()
     sent(tools, models)
-    assert tools.failures == models.failures == []
+    until(lambda: journey.slack.updates)
+    for request in journey.slack.requests:
+        assert request.header("Authorization") == f"Bearer {SECRETS['SLACK_TOKEN']}"
+        seen.keep("message to Slack", request.body.decode())
+    assert tools.failures == models.failures == journey.slack.failures == []
     log = seen.keep("log of serve", served.said()) + seen.keep("log of commands", journey._terminal.log.read_text())
     assert len(pages) > 20, pages
     assert seen.keep_tables() > 1000
-    for surface in ("table workflows_run.input", "GET /admin/", "GET /approvals/", "command approvals"):
+    for surface in ("table workflows_run.input", "GET /admin/", "GET /approvals/", "command approvals", "message to"):
         assert seen.places_of([NOTE], surface), f"the search finds nothing in {surface}"
     assert seen.places_of(["a second thought"], "events")
     assert seen.places_of(MARKS) == []
