@@ -14,7 +14,7 @@ from approvals.services import decide
 from approvals.tokens import create_token
 from tests.conftest import People, allow
 from tests.fakes_tools import FakeTools
-from tests.surfaces.admin import scenes
+from tests.surfaces.admin import scenes, states
 from tests.surfaces.admin.conftest import QUEUE, RUNS, decide_url, run_url
 from tests.workbench import acting, begin, to_pause, work, write_spec
 from workflows.engine import jsontext
@@ -120,6 +120,28 @@ def test_no_page_of_a_hostile_run_holds_anything_live(
         f"/admin/approvals/auditentry/{entry.pk}/change/",
         f"/admin/workflows/specversion/{SpecVersion.objects.get().pk}/change/",
     )
+
+
+def test_a_hostile_change_preview_and_changed_spec_stay_text(boss: Client, tmp_path: Path, tools: FakeTools) -> None:
+    policy = "editable: [action.headers.X-Case], approvers: {quorum: 2}"
+    tools.script["GET /invoice"] = {"json": {"note": HOSTILE}}
+    spec = states.refunding(tmp_path, tools.url, policy)
+    _, key = to_pause(spec, input=HOSTILE)
+    typed = {"digest": boss.get(decide_url(key)).context["digest"], "edits.0": HOSTILE.replace("alert", "confirm")}
+    shown = boss.post(decide_url(key), typed | {"verdict": "preview"})
+    assert "&lt;script&gt;" in shown.content.decode()
+    assert "{{ 7|add:7 }}" in shown.content.decode()
+    _no_live_text(shown.content.decode().replace("<script>confirm", "<script>alert"), "preview")
+    typed |= {"previewed": shown.context["previewed"], "reason": HOSTILE, "verdict": "propose"}
+    assert boss.post(decide_url(key), typed).status_code == 302
+    _check(boss, decide_url(key))
+    spec.path.write_text(spec.path.read_text().replace("step: sign off", f"step: {jsontext.dumps(STEP)}"))
+    page = boss.get(decide_url(key))
+    assert "How the spec changed" in page.content.decode()
+    assert "&lt;script&gt;alert(3)" in page.content.decode()
+    _no_live_text(page.content.decode(), "drift")
+    wrong = boss.post(decide_url(key), typed | {"verdict": "rebind", "reason": "", "to": HOSTILE})
+    _no_live_text(wrong.content.decode(), "rebind")
 
 
 def test_a_hostile_error_reason_and_token_name_stay_text(boss: Client, tmp_path: Path, people: People) -> None:
