@@ -54,7 +54,7 @@ def narrowed(found: Requests, by: Narrowing) -> Requests:
     if by.step:
         found = found.filter(step=by.step)
     if by.group:
-        found = found.filter(_addressed(_to_groups([by.group])))
+        found = found.filter(_addressed(Q(kind="group", name=by.group)) | _escalated([by.group]))
     if by.mine is not None:
         found = waits_for(found, by.mine)
     if by.older_than is not None:
@@ -83,12 +83,13 @@ def waits_for(found: Requests, user: AbstractUser) -> Requests:
 def _named(user: AbstractUser) -> Q:
     """What is addressed to this user, by name, by a group or because it is addressed to nobody in particular."""
     groups = Group.objects.filter(user=user.pk).values("name")
-    return _addressed(Q(kind="any") | Q(kind="user", name=user.get_username()) | _to_groups(groups))
+    own = Q(kind="any") | Q(kind="user", name=user.get_username()) | Q(kind="group", name__in=groups)
+    return _addressed(own) | _escalated(groups)
 
 
-def _to_groups(names: Any) -> Q:
-    escalated = Q(kind="later", name__in=names, request__escalate_at__lte=DbNow())
-    return Q(kind="group", name__in=names) | escalated
+def _escalated(groups: Any) -> Q:
+    """What went on to one of these groups by now, because it waits for so long."""
+    return Q(escalate_at__lte=DbNow()) & _addressed(Q(kind="later", name__in=groups))
 
 
 def _addressed(to: Q) -> Q:

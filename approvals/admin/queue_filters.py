@@ -111,7 +111,7 @@ class QueueFilter(FilterForm):
     agent = forms.ChoiceField(label="Workflow", required=False)
     step = forms.ChoiceField(required=False)
     group = forms.ChoiceField(required=False)
-    age = forms.ChoiceField(label="Waits longer than", required=False)
+    age = forms.ChoiceField(label="Older than", required=False)
     expiring = forms.ChoiceField(label="Expires within", required=False)
     status = forms.ChoiceField(choices=[("", _STATUSES[WAITING]), *list(_STATUSES.items())[1:]], required=False)
 
@@ -122,9 +122,9 @@ class QueueFilter(FilterForm):
         super().__init__(given)
         self._words = choices.words
         self._offer("mine", "Anybody", [("me", "Me")])
-        self._offer("agent", "All workflows", choices.agents[1:])
-        self._offer("step", "All steps", [(name, name) for name in choices.steps])
-        self._offer("group", "All groups", [(name, name) for name in choices.groups])
+        self._offer("agent", "All", choices.agents[1:])
+        self._offer("step", "All", [(name, name) for name in choices.steps])
+        self._offer("group", "All", [(name, name) for name in choices.groups])
         self._offer("age", "Any time", list(_SPANS.items()))
         self._offer("expiring", "Any time", [(span, _SPANS[span]) for span in _SOON])
 
