@@ -53,7 +53,7 @@ def test_without_javascript_on_a_telephone_it_is_the_same(visit: Any, people: Pe
     page.set_viewport_size(looks.NARROW)
     visitor.sign_in("approver")
     page.get_by_role("link", name="Open the queue").click()
-    page.locator("input[name=pick]").check()
+    page.get_by_role("checkbox", name="clerk, first").check()
     page.get_by_role("button", name="Reject…").click()
     page.get_by_label("Reason").fill("not this year")
     page.get_by_role("button", name="Reject: 1 request").click()
