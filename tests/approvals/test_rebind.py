@@ -12,6 +12,7 @@ from approvals.errors import ActionChanged
 from approvals.models import AuditEntry, Edit, Vote
 from approvals.queue import detail
 from approvals.rebinding import rebind
+from approvals.recall import withdraw
 from approvals.services import decide
 from statestore.models import StateRecord
 from tests.approvals.editables import a_payment
@@ -192,3 +193,20 @@ def test_a_rebound_request_can_be_rejected_or_cancelled(
             assert newest(run).status == Status.CANCELLED
         assert run_state(newest(run))["trace"]
     assert not StateRecord.objects.exists()
+
+
+def test_an_approval_under_the_changed_spec_can_be_withdrawn_and_bound_back(
+    tmp_path: Path, tools: FakeTools, asha: User, olga: User
+) -> None:
+    spec = a_payment(tmp_path, tools.url, "recall: 10m")
+    run, key = to_pause(spec)
+    first = the_request(key)
+    rewrite(spec, ("    - {step: pay,", INSERTED), ("[1, two]", "[1, three]"))
+    bound = rebind(key, actor=acting(olga), reason="new version")
+    decide(key, approved=True, actor=acting(asha))
+    again = withdraw(key, actor=acting(asha), reason="look again")
+    assert (again.digest, again.spec_hash, again.step_index) == (bound.digest, bound.spec_hash, 2)
+    spec.path.write_text(spec.text, encoding="utf-8")
+    back = rebind(str(again.key), actor=acting(olga), reason="and back")
+    assert (back.digest, back.spec_hash, back.step_index) == (first.digest, first.spec_hash, 1)
+    assert newest(run).rebinds == 2

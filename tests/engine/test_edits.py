@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.engine.policies import asked_for, v12
+from tests.engine.policies import asked_for, sign, v12
 from tests.engine.scripted import Script, a_tool_step, decided, play
 from workflows.engine.editing import EditRefused, edited_outputs
 from workflows.engine.effects import ToolOutput
@@ -208,3 +208,41 @@ def test_outputs_keep_their_places_and_types(path: str, new: Any, words: str) ->
     with pytest.raises(EditRefused, match=words) as refused:
         edited_outputs(OUTPUTS, {path: new})
     assert refused.value.path == path
+
+
+# What a decider is shown counts, and so does what is not shown ------------------------------------------------
+
+
+def test_an_edited_output_is_in_the_digest_of_every_gate() -> None:
+    for spec in (v12(a_tool_step(), tools=(http(),)), v12(sign())):
+        place = Position(outputs={"read": "one"})
+        digests = [
+            play(spec, Situation(input="go", edits=edits, position=place), Script(expressions=VALUES)).pauses[0].digest
+            for edits in ({}, {"read": "two"}, {"read": "three"})
+        ]
+        assert len(set(digests)) == 3
+
+
+def test_a_decision_with_edited_outputs_fits_the_gate_that_they_were_approved_at() -> None:
+    spec, place = v12(sign()), Position(outputs={"read": "two"})
+    pause = play(spec, Situation(input="go", edits={"read": "two"}, position=place), Script()).pauses[0]
+    yes = decided(pause, True, edits={"read": "two"})
+    assert play(spec, Situation(input="go", decision=yes, position=place), Script()).line == "S C completed"
+    other = decided(pause, True, edits={"read": "three"}, key="k-1")
+    assert play(spec, Situation(input="go", decision=other, position=place), Script()).pauses[0].differs_from == other
+
+
+@pytest.mark.parametrize(
+    ("path", "kept"),
+    [
+        ("action.headers.Authorization", "Basic ${TOKEN}"),
+        ("action.body.raw", "now ${TOKEN} first"),
+    ],
+)
+def test_a_reference_is_replaced_with_its_text_or_stays(path: str, kept: str) -> None:
+    tool = http(body=Body(kind="raw", raw="text with ${TOKEN}"))
+    played = proposed(tool, {path: kept})
+    assert played.pauses == []
+    assert "${TOKEN} in it is filled in from the environment" in played.last.error
+    assert proposed(tool, {path: "plain"}).pauses
+    assert proposed(tool, {path: "${OTHER}"}).pauses, "this was never a reference here, and is none now"

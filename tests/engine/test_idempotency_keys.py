@@ -99,3 +99,10 @@ def test_it_is_no_part_of_what_is_shown_and_approved() -> None:
 
 def test_a_run_without_a_root_sends_none() -> None:
     assert keys(v12(a_tool_step(), tools=(a_tool(),)), Situation(input="go")) == {"go": []}
+
+
+def test_a_chain_that_was_bound_to_a_changed_spec_repeats_no_key_of_before() -> None:
+    spec = v12(a_tool_step(), tools=(a_tool(),))
+    made = [keys(spec, situation(rebinds=times))["go"] for times in (0, 1, 2)]
+    assert made == [[f"{ROOT}-0"], [f"{ROOT}-r1-0"], [f"{ROOT}-r2-0"]]
+    assert keys(spec, Situation(input="go", rebinds=1)) == {"go": []}

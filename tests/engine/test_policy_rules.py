@@ -213,3 +213,22 @@ def test_a_check_that_does_not_exist_asks_a_person() -> None:
     assert verdict is not None
     assert 'no tool named "ghost"' in verdict.reason
     assert not isinstance(played.last, Failed)
+
+
+def test_a_gate_that_was_opened_before_asks_no_rule_and_calls_no_check() -> None:
+    spec = v12(
+        a_tool_step(),
+        a_tool_step("then"),
+        tools=(asked_for(auto={**BOTH, "check": "look"}), a_tool("look", method="GET")),
+    )
+    played = play(spec, Situation(input="go", opened=True))
+    (pause,) = played.pauses
+    assert (pause.verdict, played.calls) == (None, [])
+    assert not [effect for effect in played.effects if isinstance(effect, Evaluate) and RULE in effect.sources]
+
+
+def test_the_gates_behind_it_do() -> None:
+    spec = v12(sign("first"), a_tool_step(), tools=(asked_for(auto={"approve_if": RULE}),))
+    script = Script(expressions={RULE: False}, decisions=[True])
+    played = play(spec, Situation(input="go", opened=True), script)
+    assert [effect for effect in played.effects if isinstance(effect, Evaluate) and RULE in effect.sources]
