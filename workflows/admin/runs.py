@@ -195,7 +195,7 @@ class RunAdmin(ReadOnlyAdmin[Run]):
 
 def _found(filters: RunFilter) -> QuerySet[Run]:
     """The newest run of every chain that the filters leave."""
-    found = Run.objects.filter(workspace=WORKSPACE).exclude(status=Status.RESUMED)
+    found = Run.objects.filter(workspace=WORKSPACE, resumed_as__isnull=True)
     if wanted := filters.chosen("status"):
         found = found.filter(status__in=[status for status in Status if badge(status).text == wanted])
     if agent := filters.chosen("agent"):

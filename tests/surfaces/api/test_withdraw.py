@@ -99,9 +99,9 @@ def test_at_a_terminal(waiting: tuple[Run, str], people: People) -> None:
     again = command("approvals", "withdraw", key, "--reason", "wrong sum", "--as", "approver")
     assert (again.code, "withdrawn by approver" in again.err) == (2, True)
     assert command("approvals", "withdraw", key, "--as", "approver").code == 64
-    key = newest(run).requests.get().key
-    command("approvals", "approve", str(key), "--as", "approver")
-    answer = command("approvals", "withdraw", str(key), "--reason", "again", "--as", "approver", "--json").object()
+    key = str(newest(run).requests.get().key)
+    command("approvals", "approve", key, "--as", "approver")
+    answer = command("approvals", "withdraw", key, "--reason", "again", "--as", "approver", "--json").object()
     assert answer["state"]["status"] == "awaiting_approval"
 
 

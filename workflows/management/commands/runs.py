@@ -61,7 +61,7 @@ class Command(AnsweringCommand):
 
     def _list(self, as_json: bool) -> int:
         # A chain reads as its newest run.
-        found = Run.objects.filter(workspace=WORKSPACE).exclude(status=Status.RESUMED).order_by("id")
+        found = Run.objects.filter(workspace=WORKSPACE, resumed_as__isnull=True).order_by("id")
         if as_json:
             self.answer({"success": True, "runs": [_row(run) for run in found.iterator()], "next": None})
             return DONE
