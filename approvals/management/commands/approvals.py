@@ -13,7 +13,9 @@ from approvals import ballots, policy
 from approvals.actors import cli_actor
 from approvals.delegating import delegate
 from approvals.editing import edit_request
+from approvals.management import filters
 from approvals.management.differing import lines_of
+from approvals.narrowing import Narrowing
 from approvals.queue import MOST, detail, waiting
 from approvals.rebinding import rebind
 from approvals.recall import withdraw
@@ -59,6 +61,7 @@ class Command(AnsweringCommand):
             one.add_argument("--json", action="store_true", help="exactly one JSON object on stdout")
             if one is not listing:
                 one.add_argument("key", metavar="KEY", help="the request's key")
+        filters.add_filters(listing)
         for one in (approving, rejecting):
             one.add_argument("--reason", default="", metavar="TEXT", help="why; kept with the decision")
             one.add_argument("--answers", type=_json, metavar="JSON", help="answers to the request's form, an object")
@@ -76,7 +79,7 @@ class Command(AnsweringCommand):
     def perform(self, **options: Any) -> int:
         actor = cli_actor(options["as_user"])
         if options["verb"] == "list":
-            return self._list(actor, options["json"])
+            return self._list(actor, options)
         if options["verb"] == "show":
             return self._show(actor, options)
         if options["verb"] == "delegate":
@@ -87,15 +90,16 @@ class Command(AnsweringCommand):
             return self._change(actor, options)
         return self._decide(actor, options)
 
-    def _list(self, actor: Actor, as_json: bool) -> int:
+    def _list(self, actor: Actor, options: dict[str, Any]) -> int:
         policy.need(policy.Verdict(allowed=policy.may_view(actor), rule=f"the permission {policy.VIEW} is needed"))
-        items = _all_waiting()
-        if as_json:
+        by = filters.asked(options, actor)
+        items = _all_waiting(by)
+        if options["json"]:
             self.answer({"success": True, "approvals": items, "next": None})
         elif items:
             self.show_lines(table(("KEY", "AGENT", "STEP", "KIND", "LEFT", "REASON"), map(_row, items)))
         else:
-            self.show("Nothing waits for a person.")
+            self.show("Nothing waits for a person." if by == Narrowing() else "Nothing that waits fits.")
         return DONE
 
     def _show(self, actor: Actor, options: dict[str, Any]) -> int:
@@ -169,11 +173,11 @@ class Command(AnsweringCommand):
         return WAITING
 
 
-def _all_waiting() -> list[dict[str, Any]]:
+def _all_waiting(by: Narrowing) -> list[dict[str, Any]]:
     items: list[dict[str, Any]] = []
     after: str | None = None
     while True:
-        page = waiting(after=after, limit=MOST)
+        page = waiting(by=by, after=after, limit=MOST)
         items += page.items
         if page.next is None:
             return items
