@@ -62,3 +62,7 @@ class Served:
         return httpx2.Client(
             base_url=self.url, cookies={settings.SESSION_COOKIE_NAME: cookie}, headers={"Referer": self.url}, timeout=60
         )
+
+    def as_nobody(self) -> httpx2.Client:
+        """A browser's client in which nobody is signed in."""
+        return httpx2.Client(base_url=self.url, headers={"Referer": self.url}, timeout=60)

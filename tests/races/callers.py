@@ -15,6 +15,7 @@ from django.contrib.auth.models import User
 
 from approvals.actors import actor_for_user
 from approvals.models import ApprovalRequest
+from approvals.signedlinks import token_for
 from approvals.slack_links import account, link
 from tests.commanding import Terminal
 from tests.fakes_slack import FORM_TYPE, HOOK, TEAM, FakeSlack, form, signed
@@ -100,6 +101,32 @@ class InTheAdmin:
         assert answer.status_code in (404, 409), (answer.status_code, answer.text)
         alert = html.unescape(answer.text.partition('role="alert"')[2].partition("</div>")[0])
         found = _SENTENCE.search(alert)
+        assert found, answer.text
+        return Told(won=False, outcome=found[1], by=found[2], code=str(answer.status_code), **facts)
+
+
+class ByALink:
+    """The form behind the link of a mail, in a browser in which nobody is signed in."""
+
+    def __init__(self, client: httpx2.Client, user: User) -> None:
+        self._client, self._user, self._who = client, user, user.username
+
+    def get_ready(self, request: ApprovalRequest, approved: bool) -> None:
+        self._path = f"/approvals/link/{token_for(request, self._user)}"
+        page = self._client.get(self._path)
+        assert page.status_code == 200, page.text
+        self._form = dict(_HIDDEN.findall(page.text))
+        assert set(self._form) == {"csrfmiddlewaretoken", "digest"}, page.text
+        self._asked = verdict(approved)
+        self._form |= {"verdict": "approve" if approved else "reject", "reason": self._who, "confirm": "yes"}
+
+    def press(self) -> Told:
+        answer = self._client.post(self._path, data=self._form)
+        facts = {"surface": "link", "who": self._who, "asked": self._asked}
+        if answer.status_code == 302:
+            return Told(won=True, **facts)
+        assert answer.status_code in (404, 409), (answer.status_code, answer.text)
+        found = _SENTENCE.search(html.unescape(answer.text.partition('role="alert"')[2].partition("</div>")[0]))
         assert found, answer.text
         return Told(won=False, outcome=found[1], by=found[2], code=str(answer.status_code), **facts)
 

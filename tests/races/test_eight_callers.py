@@ -1,4 +1,4 @@
-"""Eight callers over REST, admin, Slack and command press at once: one decision, one effect, seven who know who won."""
+"""Eight callers on all five surfaces press at once: one decision, one effect, seven who know who won (scenario 1)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.conftest import People, Processes
 from tests.counts import count
 from tests.fakes_slack import SECRET, FakeSlack
 from tests.fakes_tools import FakeTools
-from tests.races.callers import AtATerminal, Caller, InSlack, InTheAdmin, OverRest, Told, verdict
+from tests.races.callers import AtATerminal, ByALink, Caller, InSlack, InTheAdmin, OverRest, Told, verdict
 from tests.served import Served, until
 from workflows.models import FINAL, Run, RunEvent
 from workflows.reading import run_state
@@ -42,10 +42,12 @@ def slack() -> Iterator[FakeSlack]:
 def callers(
     served: Served, slack: FakeSlack, eight: list[User], env: dict[str, str], logs: Path
 ) -> Iterator[list[Caller]]:
-    """Two over REST, two in the admin, two in Slack, two at a terminal."""
+    """One over REST, one in the admin, two in Slack, two by a link, two at a terminal."""
     with ExitStack() as stack:
-        clients = [stack.enter_context(served.as_token(user)) for user in eight[:2]]
-        browsers = [stack.enter_context(served.as_session(user)) for user in eight[2:4]]
+        over_rest = OverRest(stack.enter_context(served.as_token(eight[0])), eight[0])
+        in_admin = InTheAdmin(stack.enter_context(served.as_session(eight[1])), eight[1])
+        in_slack = [InSlack(served.url, slack, user) for user in eight[2:4]]
+        by_link = [ByALink(stack.enter_context(served.as_nobody()), user) for user in eight[4:6]]
         terminals = [Terminal(env, logs / f"terminal-{number}") for number in (1, 2)]
         for terminal in terminals:
             stack.callback(terminal.end)
@@ -53,10 +55,7 @@ def callers(
             AtATerminal(terminals[0], eight[6], as_json=True),
             AtATerminal(terminals[1], eight[7], as_json=False),
         ]
-        over_rest = [OverRest(client, user) for client, user in zip(clients, eight[:2], strict=True)]
-        in_admin = [InTheAdmin(browser, user) for browser, user in zip(browsers, eight[2:4], strict=True)]
-        in_slack = [InSlack(served.url, slack, user) for user in eight[4:6]]
-        yield [*over_rest, *in_admin, *in_slack, *typing]
+        yield [over_rest, in_admin, *in_slack, *by_link, *typing]
     assert [terminal.log.read_text() for terminal in terminals] == ["", ""]
 
 
