@@ -27,10 +27,9 @@ from workflows.admin.acts import OPERATE
 from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.words import MOST, ago, clipped, data, duration, text_of, visible
 from workflows.engine import jsontext
-from workflows.engine.values import NOTHING, MaybeJson
+from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.models import Run
 from workflows.needs import environment_of
-from workflows.spec.policy_model import Policy
 
 QUEUE = "admin:approvals_approvalrequest_changelist"
 DECIDE = "admin:approvals_approvalrequest_decide"
@@ -68,10 +67,14 @@ def draw(
     tried = tried or Tried()
     record = records.peek(row) if words.is_open(row) else None
     context = _facts(request, row) | _reasons(request, tried)
-    context |= _form(request, row, tried, context["problem"])
-    context |= _over(row, actor) if record is None else _waiting(request, row, record, actor)
-    if record is not None and context["reject"].allowed:
-        context |= _edits(request, row, record, context["problem"], tried)
+    if record is None:
+        context |= _over(row, actor)
+    else:
+        votes = ballots.standing(row)
+        context |= _form(request, row, tried, context["problem"], ballots.answered(votes["by"]))
+        context |= _waiting(request, row, record, actor) | _votes(row, votes)
+        if context["reject"].allowed:
+            context |= _edits(request, row, record, context["problem"], tried)
     context["history"] = history_of(row)
     problem = context["problem"]
     title = f"{clipped(row.agent_id, 100)}: {clipped(row.step, 100)}"
@@ -131,13 +134,18 @@ _REASONS = {
 }
 
 
-def _form(request: HttpRequest, row: ApprovalRequest, tried: Tried, problem: Problem | None) -> dict[str, Any]:
-    """The fields of the policy's form; with answers that do not fit it, the problem is told beside each field."""
+def _form(
+    request: HttpRequest, row: ApprovalRequest, tried: Tried, problem: Problem | None, answered: Json | None
+) -> dict[str, Any]:
+    """The fields of the policy's form; with answers that do not fit it, the problem is told beside each field.
+
+    `answered` is what those gave who approved before: it begins with that.
+    """
     held = policy.policy_of(row)
     if held.form is None:
         return {"fields": ()}
     posted = request.method == "POST" and tried.verdict in MAIN
-    begun = begun_with(held, request.POST.get(BEGUN)) if posted else ballots.answered(ballots.standing(row)["by"])
+    begun = begun_with(held, request.POST.get(BEGUN)) if posted else answered
     drawn = formfields.fields(held.form, request.POST if posted else None, tried.errors, begun)
     context: dict[str, Any] = {
         "fields": drawn,
@@ -209,7 +217,6 @@ def _waiting(request: HttpRequest, row: ApprovalRequest, record: Record, actor: 
         "may_cancel": request.user.has_perm(OPERATE) and row.mode == "gate",
         **(drifting.told(row, drift, actor) if drift else {}),
         **_shown(row, record, actor),
-        **_votes(row, held),
     }
 
 
@@ -238,11 +245,10 @@ def _shown(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, Any]
     }
 
 
-def _votes(row: ApprovalRequest, held: Policy) -> dict[str, Any]:
+def _votes(row: ApprovalRequest, votes: dict[str, Any]) -> dict[str, Any]:
     """Who approved so far, in whose place, and what they answered."""
-    if held.approvers.quorum == 1:
+    if votes["needed"] == 1:
         return {"votes": None, "answered": []}
-    votes = ballots.standing(row)
     answered = ballots.answered(votes["by"])
     cast = list(Vote.objects.filter(request=row))
     principals: Any = get_user_model().objects.in_bulk([vote.for_user_id for vote in cast if vote.for_user_id])
