@@ -70,6 +70,7 @@ MIDDLEWARE = [
 ]
 
 ROOT_URLCONF = "kampong.urls"
+LOGIN_URL = "sign-in"  # the admin has its own, for staff alone
 LOGIN_REDIRECT_URL = "admin:index"  # where somebody lands whose `next` led away from this site
 APPEND_SLASH = False
 TEMPLATES: list[dict[str, Any]] = [

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from django.contrib import admin
+from django.contrib.auth.views import LoginView
 from django.urls import URLPattern, URLResolver, include, path
 from django.views.generic import RedirectView
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", RedirectView.as_view(pattern_name="admin:index")),
     path("admin/", admin.site.urls),
+    path("sign-in", LoginView.as_view(template_name="sign_in.html"), name="sign-in"),
     path("", include("approvals.links.urls")),
     path("", include("approvals.slack.urls")),
     path("", include("approvals.api.urls")),

@@ -8,7 +8,6 @@ from django.contrib.auth.decorators import login_required
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.urls import reverse_lazy
 from django.utils.decorators import method_decorator
 from django.views import View
 from django.views.decorators.cache import never_cache
@@ -55,7 +54,7 @@ class Interactions(Endpoint):
 
 
 @method_decorator(never_cache, name="dispatch")
-@method_decorator(login_required(login_url=reverse_lazy("admin:login")), name="dispatch")
+@method_decorator(login_required, name="dispatch")
 class LinkAccount(View):
     """GET asks, POST links the account to whoever is signed in."""
 

@@ -43,7 +43,7 @@ def test_a_visitor_links_and_then_decides(channel: Channel, tmp_path: Path, peop
     path = link_in(channel.replies()[0])
     answer: Any = client.get(path)
     assert answer.status_code == 302
-    assert answer["Location"].startswith("/admin/login/?next=/slack/link/")
+    assert answer["Location"].startswith("/sign-in?next=/slack/link/")
     client.force_login(people.approver)
     page: Any = client.get(path)
     for part in ("vis", "T1/U9", "approver", "approves and rejects in your name"):
@@ -130,3 +130,22 @@ def test_the_admin_lists_accounts_and_takes_a_link_away(channel: Channel, people
     assert not SlackUser.objects.filter(slack_id="U1").exists()
     entry = AuditEntry.objects.get(act="unlink")
     assert (entry.actor, json.loads(entry.details)["user"]) == ("operator", "approver")
+
+
+def test_who_is_no_staff_signs_in_and_links_as_well(people: People, client: Client) -> None:
+    person = people.approver
+    person.is_staff = False
+    person.save(update_fields=["is_staff"])
+    path = f"/slack/link/{token_for(account('T1', 'U7', 'ash'))}"
+    asked: Any = client.get(path, follow=True)
+    page = asked.content.decode()
+    assert 'autocomplete="current-password"' in page
+    fields = {"username": person.username, "next": path}
+    wrong: Any = client.post("/sign-in", fields | {"password": "guess"})
+    assert "do not fit" in wrong.content.decode()
+    told: Any = client.post("/sign-in", fields | {"password": people.password}, follow=True)
+    assert told.redirect_chain == [(path, 302)]
+    client.post(path)
+    assert SlackUser.objects.get(slack_id="U7").user == person
+    away: Any = client.post("/sign-in", fields | {"password": people.password, "next": "https://evil.example.org/"})
+    assert away["Location"] == "/admin/"
