@@ -9,7 +9,7 @@ from typing import Any
 from django.db import connection, models
 from django_tasks_db.models import DBTaskResult
 
-from approvals.models import ApprovalRequest, AuditEntry
+from approvals.models import ApprovalRequest, AuditEntry, Notice
 from statestore.models import StateRecord
 from workflows.models import Run, RunEvent
 
@@ -48,7 +48,7 @@ def _undone(table: str) -> tuple[str, ...]:
 
 
 #: Whatever a decision may touch.
-TABLES: tuple[type[models.Model], ...] = (StateRecord, ApprovalRequest, AuditEntry, Run, RunEvent, DBTaskResult)
+TABLES: tuple[type[models.Model], ...] = (StateRecord, ApprovalRequest, AuditEntry, Run, RunEvent, DBTaskResult, Notice)
 
 
 def rows() -> dict[str, list[Any]]:
