@@ -151,6 +151,17 @@ class Slack:
         until(lambda: len(slack.replies) > answered)
         return everything(slack.replies[answered:])
 
+    def said(self) -> str:
+        """All that was answered to clicks so far."""
+        return everything(self._channel.slack.replies)
+
+    def press_changed(self, user: User) -> None:
+        """Approve on the card as it was last redrawn."""
+        slack = self._channel.slack
+        answered = len(slack.replies)
+        self._members[user.pk].press(slack.updates[-1], "kampong_approve")
+        until(lambda: len(slack.replies) > answered)
+
 
 def _number(typed: str) -> int | str:
     return int(typed) if typed.isdigit() else typed

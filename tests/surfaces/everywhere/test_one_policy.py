@@ -112,6 +112,13 @@ def test_who_is_not_in_the_group_is_told_who_is(surface: Surface, people: People
     refused(surface.press(people.approver, request, press), "members of finance only", run, request)
 
 
+def test_a_group_that_nobody_is_in_lets_nobody_decide(surface: Surface, people: People, tmp_path: Path) -> None:
+    """Scenario 35: the request said so when it opened, and the doctor says it before."""
+    run, request = waiting(tmp_path, "approvers: {groups: [phantoms]}")
+    assert request.doubt.endswith('there is no group "phantoms"')
+    refused(surface.press(people.approver, request, YES), "members of phantoms only", run, request)
+
+
 def test_a_member_of_the_group_decides_by_that_rule(surface: Surface, tmp_path: Path) -> None:
     run, request = waiting(tmp_path, GROUP)
     surface.press(member("asha", "finance"), request, YES)
@@ -126,6 +133,15 @@ def test_four_eyes_hold_for_whoever_started_it(surface: Surface, tmp_path: Path,
     refused(surface.press(starter, request, YES), "four eyes: whoever started the run may not approve it", run, request)
     surface.press(starter, request, NO)
     assert stands(run, request) == ("decided", Status.REJECTED)
+
+
+def test_where_one_may_approve_ones_own_the_proof_says_so(surface: Surface, tmp_path: Path) -> None:
+    """Scenario 36, with the setting on."""
+    starter = member("asha")
+    run, request = waiting(tmp_path, "approvers: {four_eyes: false}", starter)
+    surface.press(starter, request, YES)
+    assert stands(run, request) == ("decided", "goes on")
+    assert json.loads(entries(request)[0].policy)["rule"] == "holds approvals.decide; started the run as well"
 
 
 def test_two_people_are_two_people(surface: Surface, people: People, tmp_path: Path) -> None:
