@@ -92,7 +92,10 @@ def record(act: str, *, actor: Actor, run: str, agent_id: str, spec_hash: str, *
 
 
 def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
-    """`{outcome: approved | rejected | expired | cancelled | withdrawn, by, at, surface}` of a key, None when nothing is known."""
+    """`{outcome, by, at, surface}` of a key, None when nothing is known.
+
+    The outcome is approved, rejected, expired, cancelled or withdrawn.
+    """
     entry = AuditEntry.objects.filter(workspace=workspace, key=key, act__in=OUTCOME_ACTS).order_by("id").last()
     if entry is None:
         return None

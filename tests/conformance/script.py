@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 from django.contrib.auth.models import User
 from django.db import connection
 
+from approvals.narrowing import Narrowing
 from approvals.queue import waiting
 from approvals.services import decide_run
 from statestore.models import StateRecord
@@ -151,7 +152,7 @@ class Script:
         return Found()
 
     def list_waiting(self, act: Act) -> Found:
-        return Found(keys=[item["key"] for item in waiting(agent=self._workflow).items])
+        return Found(keys=[item["key"] for item in waiting(by=Narrowing(agent=self._workflow)).items])
 
     def check_record(self, act: Act) -> Found:
         key = f"approval:{self._names[act['key']]}"

@@ -49,6 +49,7 @@ class Busy:
 
     def cycle(self) -> None:
         """Start a run, drive it to its pause, find it in the queue, decide it; every second one is rejected."""
+        from approvals.narrowing import Narrowing
         from approvals.queue import waiting
         from approvals.services import decide
         from workflows.advance import advance
@@ -59,7 +60,7 @@ class Busy:
             return
         run = str(started.run.uuid)
         self.timed("pause", lambda: advance("default", run))
-        page = self.timed("list", lambda: waiting(run=run))
+        page = self.timed("list", lambda: waiting(by=Narrowing(run=run)))
         self.timed("list", lambda: waiting(limit=20))
         if page is None or len(page.items) != 1:
             self.errors.append(f"list: {page} after the pause of {run}")

@@ -40,8 +40,8 @@ ONE = "{step: sign, type: once, key: k, ttl: 1d}"
 #: Everything that a policy may say, but for what excludes another part.
 POLICY = """\
 approvers: {groups: [heads], quorum: 2, four_eyes: true, delegate: true}, editable: [look.text], recall: 1m,
-      valid_for: 1h, remind_every: 1h, escalate: {after: 1h, groups: [bosses]}, on_expire: execute_tool(tell), require_reason: always,
-      on_reject: continue, on_decision: {approved: execute_tool(tell)}, digest: required,
+      valid_for: 1h, remind_every: 1h, escalate: {after: 1h, groups: [bosses]}, on_expire: execute_tool(tell),
+      require_reason: always, on_reject: continue, on_decision: {approved: execute_tool(tell)}, digest: required,
       notify: [{type: email, to: [a@x.test]}, {type: slack, token: "${CHAT}", channel: "#ops"}]"""
 
 
