@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -37,39 +37,47 @@ _MOST = 100
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What there is to choose, and the counts in words by `field.value`; `mine` and `all` as numbers."""
+    """What there is to choose; steps and groups with their counts among the thousand that wait longest."""
 
-    agents: list[tuple[str, str]] = field(default_factory=list)
-    steps: list[str] = field(default_factory=list)
-    groups: list[str] = field(default_factory=list)
-    words: Mapping[str, str] = field(default_factory=dict)
-    everything: int = 0
-    mine: int = 0
+    agents: list[tuple[str, str]]
+    steps: dict[str, int]
+    groups: dict[str, int]
 
 
-def known(user: AbstractUser, given: QueryDict) -> Known:
-    """Asked in four queries, each of which looks at a bounded number of rows."""
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """How many wait, for this person, behind the filters (None where the page has them all), and behind each choice."""
+
+    everything: int
+    mine: int
+    found: int | None
+    words: Mapping[str, str]
+
+
+def known(given: QueryDict) -> Known:
+    """Asked in three queries. What was chosen is a choice also when nothing waits there any more."""
     waiting = open_requests()
-    agents = agent_choices()
+    oldest = waiting.filter(agent_id=given["agent"]) if _sound(given.get("agent")) else waiting
+    return Known(
+        agents=agent_choices()[1:],
+        steps=_with(_steps(oldest), given.get("step")),
+        groups=_with(_groups(waiting), given.get("group")),
+    )
+
+
+def counts(user: AbstractUser, choices: Known, found: Requests | None) -> Counts:
+    """Asked in one query, and one more for those in whose place the person may act."""
+    waiting = open_requests()
     asked: dict[str, Requests] = {"all": waiting, "mine.me": waits_for(waiting, user)}
-    asked |= {f"agent.{name}": waiting.filter(agent_id=name) for name, _ in agents[1 : _MOST + 1]}
+    asked |= {f"agent.{name}": waiting.filter(agent_id=name) for name, _ in choices.agents[:_MOST]}
     asked |= {f"age.{span}": narrowed(waiting, Narrowing(older_than=_span(span))) for span in _SPANS}
     asked |= {f"expiring.{span}": narrowed(waiting, Narrowing(expires_within=_span(span))) for span in _SOON}
-    counts = counting.bounded(asked)
-    oldest = waiting.filter(agent_id=given["agent"]) if given.get("agent") else waiting
-    steps, groups = _steps(oldest), _groups(waiting)
-    words = {name: counting.in_words(count) for name, count in counts.items()}
-    cut = counts["all"] > counting.MOST
-    words |= {f"step.{name}": counting.in_words(count, least=cut) for name, count in steps.items()}
-    words |= {f"group.{name}": counting.in_words(count, least=cut) for name, count in groups.items()}
-    return Known(
-        agents=agents,
-        steps=_with(steps, given.get("step")),
-        groups=_with(groups, given.get("group")),
-        words=words,
-        everything=counts["all"],
-        mine=counts["mine.me"],
-    )
+    counted = counting.bounded(asked if found is None else asked | {"found": found})
+    words = {name: counting.in_words(count) for name, count in counted.items()}
+    cut = counted["all"] > counting.MOST
+    words |= {f"step.{name}": counting.in_words(count, least=cut) for name, count in choices.steps.items()}
+    words |= {f"group.{name}": counting.in_words(count, least=cut) for name, count in choices.groups.items()}
+    return Counts(everything=counted["all"], mine=counted["mine.me"], found=counted.get("found"), words=words)
 
 
 def _span(text: str) -> timedelta:
@@ -93,9 +101,13 @@ def _groups(waiting: Requests) -> dict[str, int]:
     return dict(found.values_list("name", "n")[:_MOST])
 
 
-def _with(names: Iterable[str], chosen: str | None) -> list[str]:
-    """What was chosen is a choice also when nothing waits there any more."""
-    return sorted({*names, chosen} if chosen and "\x00" not in chosen else names)
+def _with(names: dict[str, int], chosen: str | None) -> dict[str, int]:
+    return names if chosen is None or chosen in names or not _sound(chosen) else names | {chosen: 0}
+
+
+def _sound(text: str | None) -> bool:
+    """Whether the database can be asked for this text."""
+    return bool(text) and "\x00" not in str(text)
 
 
 class QueueFilter(FilterForm):
@@ -120,20 +132,29 @@ class QueueFilter(FilterForm):
 
     def __init__(self, given: QueryDict, choices: Known) -> None:
         super().__init__(given)
-        self._words = choices.words
-        self._offer("mine", "Anybody", [("me", "Me")])
-        self._offer("agent", "All", choices.agents[1:])
-        self._offer("step", "All", [(name, name) for name in choices.steps])
-        self._offer("group", "All", [(name, name) for name in choices.groups])
-        self._offer("age", "Any time", list(_SPANS.items()))
-        self._offer("expiring", "Any time", [(span, _SPANS[span]) for span in _SOON])
+        self._choices = choices
+        self._offer({})
 
-    def _offer(self, name: str, everything: str, choices: Iterable[tuple[str, str]]) -> None:
-        offered = [("", everything)]
-        for value, text in choices:
-            count = self._words.get(f"{name}.{value}")
-            offered.append((value, f"{text} ({count})" if count is not None else text))
-        self.fields[name].choices = offered  # type: ignore[attr-defined]  # a ChoiceField, as all of them are
+    def tell(self, words: Mapping[str, str]) -> None:
+        """Say beside each choice how many wait behind it."""
+        self._offer(words)
+
+    def _offer(self, words: Mapping[str, str]) -> None:
+        names = self._choices
+        offered: dict[str, tuple[str, Iterable[tuple[str, str]]]] = {
+            "mine": ("Anybody", [("me", "Me")]),
+            "agent": ("All", names.agents),
+            "step": ("All", [(name, name) for name in names.steps]),
+            "group": ("All", [(name, name) for name in names.groups]),
+            "age": ("Any time", _SPANS.items()),
+            "expiring": ("Any time", [(span, _SPANS[span]) for span in _SOON]),
+        }
+        for field, (everything, choices) in offered.items():
+            counted = [
+                (value, f"{text} ({words[f'{field}.{value}']})" if f"{field}.{value}" in words else text)
+                for value, text in choices
+            ]
+            self.fields[field].choices = [("", everything), *counted]  # type: ignore[attr-defined]  # ChoiceFields all
 
     @property
     def status_shown(self) -> str:

@@ -13,9 +13,9 @@ from django.template.response import TemplateResponse
 from approvals import counting, policy
 from approvals.admin import bulk, words
 from approvals.admin.access import actor_of
-from approvals.admin.queue_filters import WAITING, Known, QueueFilter, known
+from approvals.admin.queue_filters import WAITING, Counts, QueueFilter, counts, known
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.narrowing import Requests, waits_for
+from approvals.narrowing import waits_for
 from approvals.queue import open_requests
 from statestore.clock import now
 from workflows.admin.base import ReadOnlyAdmin
@@ -54,11 +54,13 @@ def queue_page(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Ht
     """The page, or the list alone where only that is asked for."""
     part = request.headers.get(PART) == "list"
     user: Any = request.user
-    choices = known(user, request.GET)
+    choices = known(request.GET)
     filters = QueueFilter(request.GET, choices)
     status = filters.status_shown
     found = filters.found(user)
     page = listed(found.select_related("run"), request.GET, size=PER_PAGE, newest_first=status != WAITING)
+    counted = counts(user, choices, found if page.next or page.first else None)
+    filters.tell(counted.words)
     person = policy.Person(actor_of(request))
     person.look_at(page.rows)
     acts = bulk.ACTS if status == WAITING and person.at_all.allowed else ()
@@ -66,15 +68,15 @@ def queue_page(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Ht
     context: dict[str, Any] = {
         "filters": filters,
         "is_waiting": status == WAITING,
-        "waiting_count": choices.everything,
-        "lead": _lead(choices, filters, found, page),
+        "waiting_count": counted.everything,
+        "lead": _lead(counted, filters, page),
         "groups": folded(rows),
         "all_picks": picks_of(rows),
         "listed": page,
         "acts": acts,
         "query": request.GET.urlencode(),
     }
-    request._waiting_for_me = choices.mine  # type: ignore[attr-defined]  # counted already: the header asks no more
+    request._waiting_for_me = counted.mine  # type: ignore[attr-defined]  # counted already: the header asks no more
     if part:
         answer = TemplateResponse(request, "approvals/admin/queue_list.html", context)
         answer.headers["Cache-Control"] = "no-store"
@@ -90,12 +92,11 @@ def count_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Ht
     return JsonResponse({"waiting": counting.in_words(waiting)}, headers={"Cache-Control": "no-store"})
 
 
-def _lead(choices: Known, filters: QueueFilter, found: Requests, page: Listed[ApprovalRequest]) -> dict[str, str]:
+def _lead(counted: Counts, filters: QueueFilter, page: Listed[ApprovalRequest]) -> dict[str, str]:
     """The sentence above the list, in parts: how many wait, for this person, and behind these filters."""
-    lead = {"all": counting.in_words(choices.everything), "mine": counting.in_words(choices.mine)}
+    lead = {"all": counting.in_words(counted.everything), "mine": counting.in_words(counted.mine)}
     if filters.narrowed:
-        whole = page.next or page.first
-        lead["found"] = counting.in_words(counting.bounded_count(found) if whole else len(page.rows))
+        lead["found"] = counting.in_words(len(page.rows) if counted.found is None else counted.found)
     return lead
 
 
