@@ -152,7 +152,7 @@ class Script:
         return Found()
 
     def list_waiting(self, act: Act) -> Found:
-        return Found(keys=[item["key"] for item in waiting(by=Narrowing(agent=self._workflow)).items])
+        return Found(keys=[item["key"] for item in waiting(by=Narrowing(agent=self._workflow or "")).items])
 
     def check_record(self, act: Act) -> Found:
         key = f"approval:{self._names[act['key']]}"
