@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,6 +16,7 @@ from approvals.records import Record
 from statestore.clock import now
 from workflows.engine.components import CATALOGUE
 from workflows.engine.values import Json
+from workflows.spec.policy_model import Policy
 from workflows.visible import clipped, duration
 
 LINE = 160
@@ -101,18 +103,44 @@ def goes_on(request: ApprovalRequest) -> bool:
 
 def promise_of(request: ApprovalRequest, record: Record) -> tuple[str, str]:
     """What approving does, and what rejecting does, each in a sentence."""
-    if request.mode == "record":
-        return "It is kept as approved. No run waits for it.", "It is kept as rejected. No run waits for it."
     held = policy_of(request)
+    called = held.on_decision
+    if request.mode == "record":
+        yes, no = (f"It is kept as {outcome}. No run waits for it." for outcome in ("approved", "rejected"))
+        return _one_of(held) + yes + _beside(called.approved), no + _beside(called.rejected)
     yes, no = _promise_of(request, record)
     if goes_on(request):
         no = no.replace(_ENDS, "The run goes on with its next step, which can read the rejection.")
-    called = held.on_decision
-    return _first(called.approved) + yes, _first(called.rejected) + no
+    return _one_of(held) + _waits(held) + _first(called.approved) + yes + _stale(held), _first(called.rejected) + no
 
 
 def _first(tool: str | None) -> str:
     return "" if tool is None else f"First calls the tool “{clipped(tool, LINE)}”. "
+
+
+def _beside(tool: str | None) -> str:
+    return "" if tool is None else f" Then the tool “{clipped(tool, LINE)}” is called, in a run of its own."
+
+
+def _one_of(held: Policy) -> str:
+    many = held.approvers.quorum
+    return "" if many == 1 else f"It counts as one of the {many} approvals that are needed; with the last one: "
+
+
+def _waits(held: Policy) -> str:
+    if not held.recall:
+        return ""
+    return f"It can be taken back for {_length(held.recall)}, and nothing happens meanwhile. After that: "
+
+
+def _stale(held: Policy) -> str:
+    if not held.valid_for:
+        return ""
+    return f" If nothing was called {_length(held.valid_for)} after the approval, it is asked again."
+
+
+def _length(seconds: int) -> str:
+    return f"{seconds} seconds" if seconds < 60 else duration(timedelta(seconds=seconds))
 
 
 _ENDS = "The run ends as rejected; no later step runs."

@@ -111,7 +111,7 @@ def _acts(entries: list[AuditEntry], asked: list[ApprovalRequest], request: Appr
 
 
 def _who(entry: AuditEntry) -> str:
-    if entry.act == "expire":
+    if entry.act in ("expire", "escalate"):
         return "Nobody"
     return clipped(entry.actor, _NAME) if entry.surface != "rule" else "A rule of the workflow"
 
@@ -135,6 +135,9 @@ def _what(entry: AuditEntry) -> str:
             return "took the approval back"
         case "expire":
             return "decided in time: it expired"
+        case "escalate":
+            groups = clipped(", ".join(map(str, details.get("groups", []))), _NAME)
+            return f"had decided by then: it was escalated to {groups}"
         case "cancel":
             return "cancelled the run"
         case "retry":
