@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from approvals.models import ApprovalRequest
 from approvals.records import Record
 from approvals.rehearsal import NoGate, rehearse, situation_of
 from workflows import codec, registry
+from workflows.engine import paths
 from workflows.engine.deciding import kept_names
 from workflows.engine.effects import Pause
+from workflows.engine.values import Json
 from workflows.errors import NotPossible, NotYet
 from workflows.models import Status
 from workflows.not_yet import check_performed
@@ -21,16 +24,22 @@ _ELSE = "restore the file, or reject the request or cancel the run"
 
 @dataclass(frozen=True, kw_only=True)
 class Binding:
-    """`pause` is the gate under the spec in `file`; `carried` names the outputs that the spec has ahead of it."""
+    """`pause` is the gate under the spec in `file`; `carried` names the outputs that the spec has ahead of it.
+
+    `settled` are the edits that are part of those outputs, whatever is void now.
+    """
 
     file: SpecFile
     pause: Pause
     carried: tuple[str, ...]
+    settled: Mapping[str, Json]
 
     def record(self, record: Record) -> Record:
         """The record under this spec. All outputs stay in it: the request can be bound back."""
         bound = {key: value for key, value in record.items() if key not in ("edits", "proposed_from", "advice")}
         pause = self.pause
+        if self.settled:
+            bound["edits"] = dict(self.settled)
         return bound | {
             "spec_hash": self.file.hash,
             "step_index": pause.step_index,
@@ -63,14 +72,15 @@ def bound(request: ApprovalRequest, record: Record) -> Binding:
     index = _index(file.spec, request.step)
     carried = _carried(file.spec, index, request)
     outputs = {name: value for name, value in codec.outputs_from(record).items() if name in carried}
-    situation = situation_of({**record, "step_index": index}, outputs=outputs)
+    settled = {path: value for path, value in record.get("settled", {}).items() if paths.segments(path)[0] in carried}
+    situation = situation_of({**record, "step_index": index}, outputs=outputs, edits=settled)
     try:
         pause = rehearse(file.spec, situation, record.get("url_marks", {}))
     except NoGate as problem:
         raise _not(f'at step "{request.step}" the spec does not ask a person now: {problem}; {_ELSE}') from problem
     if pause.policy.mode == "record":
         raise _not(f'step "{request.step}" is only recorded now, and the run waits for it; {_ELSE}')
-    return Binding(file=file, pause=replace(pause, outputs=outputs), carried=carried)
+    return Binding(file=file, pause=replace(pause, outputs=outputs), carried=carried, settled=settled)
 
 
 def _need_fit(request: ApprovalRequest, file: SpecFile) -> None:

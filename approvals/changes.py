@@ -76,9 +76,11 @@ def preview(request: ApprovalRequest, record: Record, edits: Json) -> Edited:
     original = _original(request, record)
     given = _checked(request, record, edits, _readable(record, original.action))
     stood = {**standing(record), **given}
-    held = policy.policy_of(request)
-    first = _readable(record, original.action)
-    merged = {path: stood[path] for path in held.editable if path in stood and not _same(first, path, stood[path])}
+    first, kept = _readable(record, original.action), settled(record)
+    places = dict.fromkeys([*kept, *policy.policy_of(request).editable])
+    merged = {
+        path: stood[path] for path in places if path in stood and (path in kept or not _same(first, path, stood[path]))
+    }
     _need_apart(merged)
     try:
         pause, outputs = _rehearsed(request, record, merged)
@@ -91,7 +93,7 @@ def preview(request: ApprovalRequest, record: Record, edits: Json) -> Edited:
         edits=merged,
         outputs=outputs,
         original=original,
-        differences=[Difference(path=path, before=_at(first, path), after=merged[path]) for path in merged],
+        differences=_differences(record, first, merged),
     )
 
 
@@ -117,10 +119,28 @@ def standing(record: Record) -> dict[str, Json]:
     return dict(record.get("edits", {}))
 
 
+def settled(record: Record) -> dict[str, Json]:
+    """Edits of earlier outputs that were approved before the request was opened again, with their values then.
+
+    The outputs hold them since. They stand for as long as the request does, whoever changes them further, and so does
+    who proposed them.
+    """
+    carried, kept = record.get("carried"), record.get("settled", {})
+    return {path: value for path, value in kept.items() if carried is None or paths.segments(path)[0] in carried}
+
+
 def differences(record: Record) -> list[Difference]:
     """The edits that stand, beside the values with which the request was opened."""
     first = _readable(record, record["proposed_from"]["action"]) if "proposed_from" in record else {}
-    return [Difference(path=path, before=_at(first, path), after=value) for path, value in standing(record).items()]
+    return _differences(record, first, standing(record))
+
+
+def _differences(record: Record, first: dict[str, Any], edits: Mapping[str, Json]) -> list[Difference]:
+    kept = settled(record)
+    return [
+        Difference(path=path, before=NOTHING if path in kept else _at(first, path), after=value)
+        for path, value in edits.items()
+    ]
 
 
 def facts(changed: list[Difference]) -> dict[str, Any]:
@@ -134,9 +154,11 @@ def with_edits(record: Record, edited: Edited) -> Record:
     changed.pop("edits", None)
     first = changed.pop("proposed_from", None)
     if edited.edits:
+        changed["edits"] = dict(edited.edits)
+    if edited.edits != settled(record):
         original = edited.original
         shown = {"action": original.action, "digest": original.digest, "reason": original.reason}
-        changed |= {"edits": dict(edited.edits), "proposed_from": first or shown}
+        changed["proposed_from"] = first or shown
     return changed
 
 
@@ -265,11 +287,11 @@ def _original(request: ApprovalRequest, record: Record) -> Shown:
                 "the action comes out otherwise in this process than where the run paused. Give the web server, the"
                 " workers and the command line the same environment variables for the spec's vars"
             )
-        if not edits:
+        if edits == settled(record):
             return Shown(action=record["action"], digest=record["digest"], reason=record["reason"])
         if "proposed_from" in record:
             return Shown(**record["proposed_from"])
-        pause, _ = _rehearsed(request, record, {})
+        pause, _ = _rehearsed(request, record, settled(record))
     except (NoGate, editing.EditRefused, StepFailed) as problem:
         raise NotPossible(
             f"nothing can be changed here now: {problem}. Nothing was changed.", status=Status.AWAITING.value

@@ -14,7 +14,7 @@ from approvals.deskwork import write_audience
 from approvals.drift import place_of
 from approvals.eligible import doubt
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
-from approvals.models import ApprovalRequest, Edit, RequestStatus, Vote
+from approvals.models import ApprovalRequest, Audience, Edit, RequestStatus, Vote
 from approvals.policy import Verdict
 from approvals.queue import decision_of
 from approvals.records import Record
@@ -34,7 +34,8 @@ def rebind(
 ) -> ApprovalRequest:
     """Go on under the spec as it is in its file now, at the step of the same name; somebody then decides as usual.
 
-    Votes and edits are void; how long it can be decided stays. Raises NotAllowed (before any look-up; never whoever
+    Votes and edits are void, but for edits that are part of the outputs by now (`changes.settled`), with those who
+    proposed them; how long it can be decided stays. Raises NotAllowed (before any look-up; never whoever
     started the run), ApprovalNotFound, Invalid, ActionChanged, NotPossible (with why), TooLarge, AlreadyResolved and
     Busy. A refusal changes nothing.
     """
@@ -106,7 +107,8 @@ def _bind(request: ApprovalRequest, record: Record, version: int, found: Binding
         _move_run(request, found)
         _move_request(request, bound, found)
         Vote.objects.filter(request=request).delete()
-        Edit.objects.filter(request=request).delete()
+        if "settled" not in record:
+            Edit.objects.filter(request=request).delete()
         point("rebind.written")
         audit.record(
             "rebind",
@@ -180,4 +182,5 @@ def _move_request(request: ApprovalRequest, bound: Record, found: Binding) -> No
         raise Inconsistent(f"request {request.pk} was not open although its record was there; nothing was changed")
     for name, value in columns.items():
         setattr(request, name, value)
+    Audience.objects.filter(request=request).delete()
     write_audience(request, held)

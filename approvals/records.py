@@ -9,7 +9,7 @@ from statestore.entries import Versioned
 from statestore.models import StateRecord
 from statestore.store import StateStore
 from workflows import codec
-from workflows.engine.editing import edited_outputs
+from workflows.engine.editing import edited_outputs, of_outputs
 from workflows.engine.effects import Decision, Pause
 from workflows.engine.values import Outputs
 from workflows.errors import NotPossible
@@ -92,6 +92,9 @@ def make(run: Run, pause: Pause) -> Record:
         if earlier.edits:
             # What was changed before stays changed: the action that is shown now has it in it.
             record["edits"] = dict(earlier.edits)
+        if settled := of_outputs(earlier.edits):
+            # Nobody knows any more what these outputs were: no edit that comes now takes these back.
+            record["settled"] = settled
     return record
 
 
