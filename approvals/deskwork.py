@@ -162,20 +162,13 @@ def _after(moment: datetime, seconds: int | None) -> datetime | None:
 
 
 def write_audience(request: ApprovalRequest, policy: Policy) -> None:
-    """The rows by which the queue is filtered, in place of those that were there."""
-    approvers = policy.approvers
-    named = [("user", name) for name in approvers.users or ()] + [("group", name) for name in approvers.groups or ()]
-    Audience.objects.filter(request=request).delete()
-    Audience.objects.bulk_create(Audience(request=request, kind=kind, name=name) for kind, name in _also(policy))
-    Audience.objects.bulk_create(
-        Audience(request=request, kind=kind, name=name) for kind, name in named or [("any", "")]
-    )
-
-
-def _also(policy: Policy) -> list[tuple[str, str]]:
-    """The groups to which it is escalated, and whether it can be handed on."""
-    later = [("later", name) for name in policy.escalate.groups] if policy.escalate is not None else []
-    return later + ([("proxy", "")] if policy.approvers.delegate else [])
+    """The rows by which the queue is filtered; where the policy says nothing of who decides, there are none."""
+    approvers, escalate = policy.approvers, policy.escalate
+    to = [("user", name) for name in approvers.users or ()] + [("group", name) for name in approvers.groups or ()]
+    to += [("later", name) for name in escalate.groups] if escalate is not None else []
+    to += [("proxy", "")] if approvers.delegate else []
+    if to:
+        Audience.objects.bulk_create(Audience(request=request, kind=kind, name=name) for kind, name in to)
 
 
 def _beside(run: Run, pause: Pause) -> ApprovalRequest | None:

@@ -104,13 +104,13 @@ class Vote(models.Model):
 
 
 class Audience(models.Model):
-    """One group or user to which a request's policy narrows it, and `any` without a name where nobody is named.
+    """One group or user to which a request's policy narrows it; where it names none, it waits for everybody.
 
     `later` is a group to which it is escalated, `proxy` (without a name) says that it can be handed on. For the
     filters of the queue; who may decide is the policy's to say.
     """
 
-    KINDS: ClassVar[Any] = [(kind, kind) for kind in ("user", "group", "any", "later", "proxy")]
+    KINDS: ClassVar[Any] = [(kind, kind) for kind in ("user", "group", "later", "proxy")]
 
     request = models.ForeignKey(ApprovalRequest, on_delete=models.CASCADE, related_name="audience")
     kind = models.CharField(max_length=5, choices=KINDS)

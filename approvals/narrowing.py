@@ -72,19 +72,18 @@ def narrowed(found: Requests, by: Narrowing) -> Requests:
 def waits_for(found: Requests, user: AbstractUser) -> Requests:
     """Those that `Person.may` lets this user decide, and that still lack the user's own approval.
 
-    Rows without an audience, of a process of the version before, are taken for everybody's.
+    Rows of a process of the version before, which has no audience, are taken for everybody's.
     """
     if not user.is_active or not user.has_perm(DECIDE):
         return found.none()
-    own = _named(user) | ~Exists(Audience.objects.filter(request=OuterRef("pk")))
-    return found.filter(own | _stands_in(user)).exclude(Exists(_standing_vote(user)))
+    return found.filter(_named(user) | _stands_in(user)).exclude(Exists(_standing_vote(user)))
 
 
 def _named(user: AbstractUser) -> Q:
     """What is addressed to this user, by name, by a group or because it is addressed to nobody in particular."""
     groups = Group.objects.filter(user=user.pk).values("name")
-    own = Q(kind="any") | Q(kind="user", name=user.get_username()) | Q(kind="group", name__in=groups)
-    return _addressed(own) | _escalated(groups)
+    own = Q(kind="user", name=user.get_username()) | Q(kind="group", name__in=groups)
+    return _addressed(own) | ~_addressed(Q(kind__in=("user", "group"))) | _escalated(groups)
 
 
 def _escalated(groups: Any) -> Q:

@@ -74,20 +74,22 @@ def wait_again(run: Run, withdrawn: Run, *, outputs: Outputs, event: AwaitingApp
 def end_rejected(run: Run, *, outputs: Outputs, decision: Decision, reason: str) -> Run:
     """A successor that is final already: a rejection needs no worker and is allowed under any spec."""
     successor = _create(run, Status.REJECTED, outputs=outputs, decision=decision, error=reason)
-    _tell(successor, outputs, Rejected(step=run.step, reason=reason))
-    Run.objects.filter(pk=successor.pk).update(ended_at=DbNow())
+    _tell(successor, outputs, Rejected(step=run.step, reason=reason), ended_at=DbNow())
     return successor
 
 
-def _tell(successor: Run, outputs: Outputs, last: Event) -> None:
-    """Write the events of a successor that no worker drives: what the runs before it did, and what it came to."""
+def _tell(successor: Run, outputs: Outputs, last: Event, **columns: Any) -> None:
+    """Write the events of a successor that no worker drives: what the runs before it did, and what it came to.
+
+    `columns` are written with them.
+    """
     events: list[Event] = [
         StepCompleted(step=step, index=number, output=value, replayed=True)
         for number, (step, value) in enumerate(outputs.items())
     ]
     events.append(last)
     RunEvent.objects.bulk_create(event_row(successor, number, event) for number, event in enumerate(events, start=1))
-    Run.objects.filter(pk=successor.pk).update(last_event=len(events))
+    Run.objects.filter(pk=successor.pk).update(last_event=len(events), **columns)
 
 
 def _create(run: Run, status: Status, *, outputs: Outputs, decision: Decision | None, **more: Any) -> Run:

@@ -31,7 +31,7 @@ class Migration(migrations.Migration):
             name='Audience',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('user', 'user'), ('group', 'group'), ('any', 'any'), ('later', 'later'), ('proxy', 'proxy')], max_length=5)),
+                ('kind', models.CharField(choices=[('user', 'user'), ('group', 'group'), ('later', 'later'), ('proxy', 'proxy')], max_length=5)),
                 ('name', models.CharField(blank=True, default='', max_length=150)),
             ],
             options={

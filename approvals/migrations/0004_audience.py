@@ -28,7 +28,7 @@ def to_whom(policy):
     named = [("user", name) for name in approvers.get("users") or ()]
     named += [("group", name) for name in approvers.get("groups") or ()]
     later = [("later", name) for name in escalate.get("groups") or ()]
-    return [*(named or [("any", "")]), *later, *([("proxy", "")] if approvers.get("delegate") else [])]
+    return [*named, *later, *([("proxy", "")] if approvers.get("delegate") else [])]
 
 
 class Migration(migrations.Migration):

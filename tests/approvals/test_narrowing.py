@@ -167,3 +167,4 @@ def test_requests_that_were_open_before_get_their_audience(tmp_path: Path) -> No
     assert set(Audience.objects.values_list("request", "kind", "name")) == before
     assert json.loads(asked["later"].policy)["escalate"]["groups"] == ["legal"]
     assert (asked["later"].pk, "later", "legal") in before
+    assert not asked["anybody"].audience.exists(), "a pause under a plain policy writes no row for it"
