@@ -9,7 +9,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractUser
 from django.db import transaction
 
-from approvals import audit, policy
+from approvals import audit, people, policy
 from approvals.models import Absence
 from statestore.clock import DbNow, now
 from workflows.actors import Actor
@@ -107,7 +107,7 @@ def _not_over(workspace: str) -> Any:
 
 def _absent(actor: Actor, name: str | None) -> AbstractUser:
     policy.need(policy.may_decide_at_all(actor))
-    own = policy.active_user(actor.user_id)
+    own = people.active_user(actor.user_id)
     if own is not None and (name is None or name == own.get_username()):
         return own
     if not _is_superuser(actor) or name is None:
@@ -134,7 +134,7 @@ def _deciding(name: str, path: str) -> AbstractUser:
 
 
 def _is_superuser(actor: Actor) -> bool:
-    user = policy.active_user(actor.user_id)
+    user = people.active_user(actor.user_id)
     return user is not None and user.is_superuser
 
 

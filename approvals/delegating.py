@@ -8,7 +8,7 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractUser
 from django.db import transaction
 
-from approvals import audit, eligible, policy, records
+from approvals import audit, eligible, people, policy, records
 from approvals.actors import actor_for_user
 from approvals.errors import AlreadyResolved, ApprovalNotFound
 from approvals.models import ApprovalRequest, Delegation
@@ -69,7 +69,7 @@ def candidates(request: ApprovalRequest, actor: Actor) -> list[AbstractUser]:
     own = eligible.able(held, escalated=policy.escalated_to(request))
     barred = policy.same_eyes(request).keys() if held.approvers.four_eyes else ()
     taken = {*own, *eligible.standing_in_for(request, own), *barred}
-    return list(eligible.holders().exclude(pk__in=taken).order_by(get_user_model().USERNAME_FIELD)[:MOST_CANDIDATES])
+    return list(people.holders().exclude(pk__in=taken).order_by(get_user_model().USERNAME_FIELD)[:MOST_CANDIDATES])
 
 
 def _checked(request: ApprovalRequest, actor: Actor, to: str) -> tuple[Verdict, AbstractUser]:

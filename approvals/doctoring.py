@@ -11,7 +11,7 @@ from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group
 from django.db import DatabaseError, connection
 
-from approvals import eligible
+from approvals import eligible, people
 from approvals.policy import DECIDE, who
 from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components
@@ -110,7 +110,7 @@ def _people(patient: Patient, policy: Policy, where: str) -> Iterator[Check]:
 def _without_permission(policy: Policy, where: str) -> Iterator[Check]:
     users: Any = get_user_model().objects
     field = get_user_model().USERNAME_FIELD
-    able = set(eligible.holders().values_list(field, flat=True))
+    able = set(people.holders().values_list(field, flat=True))
     named = users.filter(**{f"{field}__in": policy.approvers.users or ()}).order_by(field).values_list(field, flat=True)
     for name in named:
         if name not in able:
@@ -156,7 +156,7 @@ def _takers(policy: Policy, where: str) -> Iterator[Check]:
     if not policy.approvers.delegate:
         return
     able = eligible.able(policy)
-    if not eligible.holders().exclude(pk__in=able).exists():
+    if not people.holders().exclude(pk__in=able).exists():
         yield warned(AREA, f"{where}: it can be handed to nobody: all who hold {DECIDE} may decide it already")
 
 

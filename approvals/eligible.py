@@ -6,16 +6,15 @@ from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth import get_user_model
-from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import Group
 from django.db.models import Q
 
 from approvals.models import Absence, ApprovalRequest, Delegation
+from approvals.people import holders
 from approvals.policy import (
-    DECIDE,
-    Person,
     counted_votes,
     escalated_to,
+    persons,
     policy_of,
     same_eyes,
     standing_votes,
@@ -23,16 +22,9 @@ from approvals.policy import (
     who,
 )
 from statestore.clock import DbNow
-from workflows.actors import Actor
 from workflows.models import Run
 from workflows.spec.policy_model import Approvers, Policy
 from workflows.visible import duration
-
-
-def holders() -> Any:
-    """The active users who hold the permission to decide."""
-    # The backend's own: a host project's manager need not have `with_perm`.
-    return ModelBackend().with_perm(DECIDE)
 
 
 def members(groups: tuple[str, ...]) -> set[int]:
@@ -58,7 +50,8 @@ def deciders(request: ApprovalRequest) -> set[int]:
     own = able(held, starter_of(request.run), escalated_to(request))
     if held.approvers.four_eyes:
         own -= same_eyes(request).keys()
-    others = {user for user in standing_in_for(request, own) if _may_approve(user, request)} - own
+    standing_in = persons(standing_in_for(request, own) - own, request)
+    others = {user for user, person in standing_in.items() if person.may(request, approve=True).allowed}
     if held.approvers.quorum > 1:
         cast = standing_votes(request, list(request.votes.order_by("id")))
         own -= counted_votes(request, cast).keys()
@@ -73,11 +66,6 @@ def standing_in_for(request: ApprovalRequest, users: set[int]) -> set[int]:
     away = Absence.objects.filter(workspace=request.workspace, starts_at__lte=DbNow(), ends_at__gt=DbNow())
     pairs = [*handed, *away.values_list("user", "substitute")]
     return {other for user, other in pairs if user in users}
-
-
-def _may_approve(user_id: int, request: ApprovalRequest) -> bool:
-    actor = Actor(label="", surface="system", user_id=user_id)
-    return Person(actor).may(request, approve=True).allowed
 
 
 def doubt(policy: Policy, run: Run, *, escalated: bool = False) -> str:

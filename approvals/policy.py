@@ -6,12 +6,12 @@ import functools
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
 
-from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AbstractUser
 
 from approvals.models import ApprovalRequest, Edit, Vote
+from approvals.people import DECIDE as DECIDE
+from approvals.people import active_user, active_users, decides, groups_of
 from approvals.standins import StandingIn
 from statestore.clock import now
 from workflows.actors import Actor
@@ -20,7 +20,6 @@ from workflows.models import Run
 from workflows.spec.policy_model import Approvers, Policy
 from workflows.visible import duration
 
-DECIDE = "approvals.decide"
 BREAK_GLASS = "approvals.break_glass"
 REBIND = "approvals.rebind"
 VIEW = "approvals.view_request"
@@ -51,31 +50,22 @@ def has_permission(actor: Actor, permission: str) -> bool:
     return user is not None and user.has_perm(permission)
 
 
-def active_user(user_id: int | None) -> AbstractUser | None:
-    """The active user with this id."""
-    if user_id is None:
-        return None
-    users: Any = get_user_model().objects
-    found: AbstractUser | None = users.filter(pk=user_id, is_active=True).first()
-    return found
-
-
 def may_decide_at_all(actor: Actor) -> Verdict:
     """The permission that is always needed; asked before any look-up, so that it tells nothing about keys."""
     return _holds(active_user(actor.user_id))
 
 
 def _holds(user: AbstractUser | None) -> Verdict:
-    if user is not None and user.has_perm(DECIDE):
+    if user is not None and decides(user):
         return Verdict(allowed=True, rule=f"holds {DECIDE}")
     return Verdict(allowed=False, rule=f"the permission {DECIDE} is needed; ask an administrator for it")
 
 
 class Seen:
-    """What was done with some requests so far, and in whose place one user may act; each is asked once, when needed."""
+    """What was done with some requests so far, and in whose place users may act; each is asked once, when needed."""
 
-    def __init__(self, user_id: int, requests: Iterable[int]) -> None:
-        self._user_id = user_id
+    def __init__(self, users: Iterable[int], requests: Iterable[int]) -> None:
+        self._users = frozenset(users)
         self.requests = frozenset(requests)
 
     @functools.cached_property
@@ -96,7 +86,7 @@ class Seen:
 
     @functools.cached_property
     def standing_in(self) -> StandingIn:
-        return StandingIn(self._user_id, self.requests)
+        return StandingIn(self._users, self.requests)
 
 
 class Person:
@@ -107,7 +97,7 @@ class Person:
 
     def __init__(self, actor: Actor) -> None:
         self._user_id = actor.user_id or 0
-        self._seen = Seen(self._user_id, ())
+        self._seen = Seen([self._user_id], ())
 
     @functools.cached_property
     def at_all(self) -> Verdict:
@@ -118,8 +108,8 @@ class Person:
         return active_user(self._user_id)
 
     def look_at(self, requests: Iterable[ApprovalRequest]) -> None:
-        """Ask about these together: as many queries for a page as for one."""
-        self._seen = Seen(self._user_id, (request.pk for request in requests))
+        """Ask about these together, and anew: as many queries for a page as for one."""
+        self._seen = Seen([self._user_id], (request.pk for request in requests))
 
     def may(self, request: ApprovalRequest, *, approve: bool | None = None, break_glass: bool = False) -> Verdict:
         """Whether the actor may approve this request now, or reject it; without `approve`, either of them.
@@ -169,11 +159,11 @@ class Person:
         approvers, escalated = policy_of(request).approvers, escalated_to(request)
         if rule := named(user, approvers, escalated):
             return [Verdict(allowed=True, rule=rule)]
-        standing_in = self._about(request).standing_in.for_whom(request) if approvers.delegate else ()
+        standing_in = self._about(request).standing_in.for_whom(self._user_id, request) if approvers.delegate else ()
         roles = [
             Verdict(allowed=True, rule=how, stands_for=other.pk)
             for other, how in standing_in
-            if other.has_perm(DECIDE) and named(other, approvers, escalated)
+            if decides(other) and named(other, approvers, escalated)
         ]
         return roles or [_refused(f"this may be decided by {who(approvers, escalated)} only")]
 
@@ -188,8 +178,9 @@ class Person:
         if persons.isdisjoint({vote.user_id for vote in given} | {vote.for_user_id for vote in given}):
             return roles[0]
         mine = Vote(user_id=self._user_id)
-        counted = counted_votes(request, [*given, mine])
-        if len(counted) == len(counted_votes(request, given)):
+        roles_of = _approving(request, [*given, mine])
+        counted = _counted([*given, mine], roles_of)
+        if len(counted) == len(_counted(given, roles_of)):
             return _refused("whoever you stand in for, or stands in for you, approved this; you count as one person")
         return next((role for role in roles if counted.get(role.stands_for or self._user_id) is mine), roles[0])
 
@@ -209,8 +200,20 @@ class Person:
 
     def _about(self, request: ApprovalRequest) -> Seen:
         if request.pk not in self._seen.requests:
-            self._seen = Seen(self._user_id, [request.pk])
+            self._seen = Seen([self._user_id], [request.pk])
         return self._seen
+
+
+def persons(user_ids: Iterable[int], request: ApprovalRequest) -> dict[int, Person]:
+    """These users, for one request: as many queries for many as for two."""
+    wanted = frozenset(user_ids)
+    users, seen = active_users(wanted), Seen(wanted, [request.pk])
+    found = {}
+    for user_id in wanted:
+        person = Person(Actor(label="", surface="system", user_id=user_id))
+        person._user, person._seen = users.get(user_id), seen
+        found[user_id] = person
+    return found
 
 
 def _refused(rule: str) -> Verdict:
@@ -223,21 +226,12 @@ def named(user: AbstractUser, approvers: Approvers, escalated: tuple[str, ...] =
         return f"holds {DECIDE}"
     if user.get_username() in (approvers.users or ()):
         return "is one of the users that the spec names"
-    groups = _groups_of(user)
+    groups = groups_of(user)
     group = next((name for name in groups if name in (approvers.groups or ())), None)
     if group is not None:
         return f"is in the group {group}"
     group = next((name for name in groups if name in escalated), None)
     return f"is in the group {group}, to which this was escalated" if group is not None else ""
-
-
-def _groups_of(user: AbstractUser) -> list[str]:
-    """Asked once for each user object, which lives for one page or one decision."""
-    held: list[str] | None = getattr(user, "_kampong_groups", None)
-    if held is None:
-        held = list(user.groups.order_by("name").values_list("name", flat=True))
-        user._kampong_groups = held  # type: ignore[attr-defined]
-    return held
 
 
 def escalated_to(request: ApprovalRequest) -> tuple[str, ...]:
@@ -322,12 +316,20 @@ def votes(request: ApprovalRequest) -> list[Vote]:
 def counted_votes(request: ApprovalRequest, cast: list[Vote]) -> dict[int, Vote]:
     """By the person for whom each counts: every voter's membership is asked again, and nobody counts twice.
 
-    Whoever votes in their own name comes first; a stand-in then counts for the first of theirs who is not there yet.
+    As many queries for many votes as for two.
     """
-    given = [
-        (vote, Person(Actor(label=vote.label, surface="system", user_id=vote.user_id)).approving(request))
-        for vote in cast
-    ]
+    return _counted(cast, _approving(request, cast))
+
+
+def _approving(request: ApprovalRequest, cast: list[Vote]) -> dict[int, list[Verdict]]:
+    """The roles in which each voter's approval counts now, by user."""
+    voters = persons({vote.user_id for vote in cast}, request)
+    return {user_id: voter.approving(request) for user_id, voter in voters.items()}
+
+
+def _counted(cast: list[Vote], roles_of: dict[int, list[Verdict]]) -> dict[int, Vote]:
+    """Whoever votes in their own name comes first; a stand-in then counts for the first of theirs who is missing."""
+    given = [(vote, roles_of[vote.user_id]) for vote in cast]
     allowed = [(vote, roles) for vote, roles in given if roles[0].allowed]
     counted: dict[int, Vote] = {}
     for vote, roles in sorted(allowed, key=lambda one: one[1][0].stands_for is not None):

@@ -90,7 +90,8 @@ def decide(
     AlreadyResolved (the loser of a race) and Busy. A refusal changes and consumes nothing. `agent_id` narrows the
     scope: a key of another workflow is as good as absent.
     """
-    policy.need(policy.may_decide_at_all(actor))
+    person = policy.Person(actor)
+    policy.need(person.at_all)
     why = checked_reason(reason)
     asked = _Asked(approved=approved, reason=why, actor=actor, digest=digest, answers=answers, break_glass=break_glass)
     for _ in range(TRIES):
@@ -101,7 +102,8 @@ def decide(
         if not records.fits(request, stored.value):
             continue
         point("decide.record_read")
-        complete = _checked(request, stored.value, asked, edits)
+        person.look_at([request])  # a try that follows a lost one meets other votes
+        complete = _checked(request, stored.value, asked, edits, person)
         channels_of(request)  # a spec that has to be read for it is not read inside the transaction
         point("decide.before_claim")
         outcome = _claim(request, stored, complete)
@@ -150,12 +152,12 @@ def checked_reason(reason: str | None) -> str:
     return text
 
 
-def _checked(request: ApprovalRequest, record: Record, asked: _Asked, edits: Json) -> _Asked:
+def _checked(request: ApprovalRequest, record: Record, asked: _Asked, edits: Json, person: policy.Person) -> _Asked:
     """Everything that can refuse, before anything is consumed: who, the spec, the action, the answers.
 
     What was asked comes back with the defaults of the form.
     """
-    policy.need(_may(request, asked))
+    policy.need(person.may(request, approve=asked.approved, break_glass=asked.break_glass))
     records.check_format(record)
     if asked.approved and present_hash(request) != record["spec_hash"]:
         raise SpecChanged(recorded=record["spec_hash"], present=present_hash(request))
@@ -182,10 +184,6 @@ def _edited(request: ApprovalRequest, record: Record, asked: _Asked, edits: Json
     return None if edited.edits == changes.standing(record) else edited
 
 
-def _may(request: ApprovalRequest, asked: _Asked) -> Verdict:
-    return policy.may_decide(request, asked.actor, approve=asked.approved, break_glass=asked.break_glass)
-
-
 def present_hash(request: ApprovalRequest) -> str | None:
     """The hash of the request's spec as its file is on disk now."""
     return registry.registry().present_hash(request.agent_id, request.run.source)
@@ -202,7 +200,7 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
         if not store.bump(name, stored.version):
             return None
         # Read again inside: who may decide is a question of now.
-        verdict = _may(request, asked)
+        verdict = policy.may_decide(request, asked.actor, approve=asked.approved, break_glass=asked.break_glass)
         policy.need(verdict)
         seen = looking.proof(request, stored.value, asked.actor)
         version = stored.version + 1

@@ -12,7 +12,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, HttpR
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 
-from approvals import absences, eligible
+from approvals import absences, people
 from approvals.admin.access import actor_of, need_decide
 from approvals.models import Absence
 from approvals.policy import may_decide_at_all
@@ -133,4 +133,4 @@ class AbsenceAdmin(ReadOnlyAdmin[Absence]):
 
 def _names(own: int) -> Any:
     field = get_user_model().USERNAME_FIELD
-    return eligible.holders().exclude(pk=own).order_by(field).values_list(field, flat=True)[:MOST_NAMES]
+    return people.holders().exclude(pk=own).order_by(field).values_list(field, flat=True)[:MOST_NAMES]

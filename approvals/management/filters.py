@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from approvals.narrowing import Narrowing
-from approvals.policy import active_user
+from approvals.people import active_user
 from workflows.actors import Actor
 from workflows.spec import durations
 

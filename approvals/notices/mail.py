@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import smtplib
 import unicodedata
 from contextlib import closing
@@ -15,14 +16,15 @@ from django.contrib.auth.models import AbstractUser
 from django.core.mail import EmailMultiAlternatives, get_connection
 from django.utils.crypto import salted_hmac
 
-from approvals import policy
+from approvals import people, policy
 from approvals.actors import actor_for_user
 from approvals.addresses import NoAddress, base_url, link_to
 from approvals.models import ApprovalRequest, Notice
-from approvals.notices.carriers import OutOfDate, TryLater, Undeliverable
+from approvals.notices.carriers import NotSent, OutOfDate, TryLater, Undeliverable
 from approvals.notices.mail_text import Letter, letter_of
 from approvals.notices.mail_unset import MailUnset
 from approvals.signedlinks import token_for
+from workflows.adapters.redacting import Redactor
 from workflows.engine import jsontext
 from workflows.visible import clipped
 
@@ -50,18 +52,19 @@ class MailCarrier:
         if to.user is not None and _is_told_already(notice, to.user):
             raise OutOfDate("another mail of the same tells this person")
         try:
-            letter = letter_of(notice, request, link=_link(request, to), to_viewer=to.user is not None)
+            link = _link(request, to)
+            letter = letter_of(notice, request, link=link, to_viewer=to.user is not None)
             message = _message(notice, request, to, letter)
         except NoAddress as problem:
             raise TryLater(str(problem)) from problem
-        _deliver(message)
+        _deliver(message, _hiding(link, to))
         return jsontext.dumps({"messageId": message.extra_headers["Message-ID"]})
 
 
 def recipient_of(address: dict[str, Any]) -> Recipient:
     """Who an outbox row means: `{to}`, an address as the spec has it, or `{user}`, a person by id."""
     if "user" in address:
-        user = policy.active_user(address["user"])
+        user = people.active_user(address["user"])
         if user is None:
             raise OutOfDate("the person who was to be told is gone, or not active any more")
         if not user.email:
@@ -129,7 +132,20 @@ def _name(kind: str, pk: int) -> str:
 # Delivery ----------------------------------------------------------------------------------------------------
 
 
-def _deliver(message: EmailMultiAlternatives) -> None:
+def _hiding(link: str, to: Recipient) -> Redactor:
+    """Takes out of a server's words what it was given and nobody else is: the password and the person's own link.
+
+    A server may tell them: filters name the addresses in a mail that they refuse.
+    """
+    user, password = settings.EMAIL_HOST_USER or "", settings.EMAIL_HOST_PASSWORD or ""
+    secrets = {link, link.rpartition("/")[2]} if to.user is not None else set()
+    if password:
+        sent = (password, f"\0{user}\0{password}")
+        secrets |= {password, *(base64.b64encode(one.encode()).decode() for one in sent)}
+    return Redactor(secrets)
+
+
+def _deliver(message: EmailMultiAlternatives, hiding: Redactor) -> None:
     """One connection, one message; what the server says decides whether it is tried again."""
     timeout = getattr(settings, "EMAIL_TIMEOUT", None) or SECONDS
     try:
@@ -141,30 +157,35 @@ def _deliver(message: EmailMultiAlternatives) -> None:
         raise TryLater(str(problem)) from problem
     except smtplib.SMTPRecipientsRefused as problem:
         code, said = next(iter(problem.recipients.values()))
-        _refused(code, said, "the mail server does not take this address")
+        raise _refusal(code, "the mail server does not take this address", _why(code, said, hiding)) from None
     except smtplib.SMTPSenderRefused as problem:
-        raise TryLater(f"DEFAULT_FROM_EMAIL is refused: {_why(problem.smtp_code, problem.smtp_error)}") from problem
+        why = _why(problem.smtp_code, problem.smtp_error, hiding)
+        raise TryLater(f"DEFAULT_FROM_EMAIL is refused: {why}") from None
     except smtplib.SMTPAuthenticationError as problem:
-        why = _why(problem.smtp_code, problem.smtp_error)
-        raise TryLater(f"the mail server does not take the user or password of EMAIL_URL: {why}") from problem
+        why = _why(problem.smtp_code, problem.smtp_error, hiding)
+        raise TryLater(f"the mail server does not take the user or password of EMAIL_URL: {why}") from None
     except smtplib.SMTPDataError as problem:
-        _refused(problem.smtp_code, problem.smtp_error, "the mail server does not take this mail")
+        code = problem.smtp_code
+        why = _why(code, problem.smtp_error, hiding)
+        raise _refusal(code, "the mail server does not take this mail", why) from None
     except smtplib.SMTPNotSupportedError as problem:
-        raise TryLater(f"EMAIL_URL asks for what the server cannot: {clipped(str(problem), WHY_LIMIT)}") from problem
+        raise TryLater(f"EMAIL_URL asks for what the server cannot: {_words(problem, hiding)}") from None
     except (smtplib.SMTPException, OSError) as problem:
-        raise TryLater(
-            f"the mail server is away: {clipped(str(problem) or type(problem).__name__, WHY_LIMIT)}"
-        ) from problem
+        raise TryLater(f"the mail server is away: {_words(problem, hiding)}") from None
     except (UnicodeError, ValueError) as problem:
-        raise Undeliverable(f"no mail can be made for it: {clipped(str(problem), WHY_LIMIT)}") from problem
+        raise Undeliverable(f"no mail can be made for it: {_words(problem, hiding)}") from None
 
 
-def _refused(code: int, said: bytes | str, what: str) -> None:
+def _refusal(code: int, what: str, why: str) -> NotSent:
     """For good when the server says so (5xx), for now otherwise."""
-    text = f"{what}: {_why(code, said)}"
-    raise Undeliverable(text) if code >= 500 else TryLater(text)
+    text = f"{what}: {why}"
+    return Undeliverable(text) if code >= 500 else TryLater(text)
 
 
-def _why(code: int, said: bytes | str) -> str:
+def _why(code: int, said: bytes | str, hiding: Redactor) -> str:
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    return clipped(f"{code} {text}", WHY_LIMIT)
+    return clipped(hiding.text(f"{code} {text}"), WHY_LIMIT)
+
+
+def _words(problem: Exception, hiding: Redactor) -> str:
+    return clipped(hiding.text(str(problem) or type(problem).__name__), WHY_LIMIT)
