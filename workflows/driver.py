@@ -20,6 +20,8 @@ from workflows.engine.effects import (
     Fingerprint,
     Granted,
     IsStillValid,
+    KeyEffect,
+    KeyOutcome,
     MatchPatterns,
     Pause,
     ReadEnvironment,
@@ -56,6 +58,9 @@ class Journal(Protocol):
 
     def pause(self, pause: Pause) -> Decision | Recorded | None:
         """The decision, when there is one at once; Recorded when nobody waits for it; None when the pause is stored."""
+
+    def keep(self, effect: KeyEffect) -> KeyOutcome:
+        """Do it on the store, and keep that the step is completed, both or neither."""
 
     def still_mine(self) -> None:
         """Raise when the run was lost; asked immediately before a request leaves."""
@@ -97,6 +102,8 @@ def drive(spec: Spec, situation: Situation, world: World, journal: Journal) -> E
                 answer = WentStale() if _ended(item, journal) else _attempt(item, world.provider, world, journal)
             elif isinstance(item, CallTool):
                 answer = _call_tool(item, world, journal)
+            elif isinstance(item, KeyEffect):
+                answer = journal.keep(item)
             elif isinstance(item, Evaluate | MatchPatterns | ReadEnvironment | Fingerprint):
                 answer = world.look(item)
             else:

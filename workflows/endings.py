@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import F, Q
 
 from statestore.clock import DbNow
-from workflows import codec
+from workflows import codec, keyed
 from workflows.engine.events import Cancelled, Expired, Failed, Interrupted, Rejected
 from workflows.engine.values import Outputs
 from workflows.journal import event_row
@@ -43,4 +43,6 @@ def end_from_outside(run: Run, *, where: Q, event: Ending, outputs: Outputs | No
         return False
     number = Run.objects.values_list("last_event", flat=True).get(pk=run.pk)
     event_row(run, number, event).save(force_insert=True)
+    if isinstance(event, Failed):
+        keyed.release(run)
     return True

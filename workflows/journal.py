@@ -19,11 +19,24 @@ from django.db.models.functions import Greatest
 from statestore.clock import DbNow, now
 from statestore.conf import value as setting
 from statestore.faults import point
-from workflows import codec
+from workflows import codec, keyed
 from workflows.desk import CannotPause, Decided, desk
 from workflows.draining import draining
-from workflows.engine import jsontext, state
-from workflows.engine.effects import AskModel, CallTool, Decision, Granted, ModelFailed, Pause, Recorded, ToolFailed
+from workflows.engine import jsontext, state, storing
+from workflows.engine.effects import (
+    AskModel,
+    CallTool,
+    ClaimKey,
+    Decision,
+    Granted,
+    KeyEffect,
+    KeyOutcome,
+    KeyRefused,
+    ModelFailed,
+    Pause,
+    Recorded,
+    ToolFailed,
+)
 from workflows.engine.events import (
     AwaitingApproval,
     Completed,
@@ -112,6 +125,8 @@ class RunJournal:
         self._outcome: str | None = None
         self._under_way = _step_under_way(run)
         self._slot = run.slot_target
+        self._held_keys = keyed.load_held(run.held_keys)
+        self._kept: StepCompleted | None = None
         self.renewed_at = time.monotonic()
 
     @property
@@ -138,18 +153,23 @@ class RunJournal:
             if event.index == self._under_way:
                 return  # This entry of the step was told before the run was given back, or taken over.
         elif isinstance(event, StepCompleted):
-            self._outputs[event.step] = event.output
-            if not event.replayed and not event.within:
-                # A guarded step is not left before its gate was passed: whoever takes the run over enters it there.
-                self._index, self._phase = (event.index, "after") if event.guarded else (event.index + 1, "before")
+            self._completed(event)
         elif isinstance(event, Failed) and event.step is not None:
             # A step can fail after it completed (a guardrail without fallback): a retry enters it again.
             self._index = self._entered
-        self._events.append(event)
+        if event != self._kept:
+            self._events.append(event)
+        self._kept = None
         if isinstance(event, Completed | Rejected | Failed | Expired):
             self._finish(event)
         if self._tell is not None:
             self._tell(event)
+
+    def _completed(self, event: StepCompleted) -> None:
+        self._outputs[event.step] = event.output
+        if not event.replayed and not event.within:
+            # A guarded step is not left before its gate was passed: whoever takes the run over enters it there.
+            self._index, self._phase = (event.index, "after") if event.guarded else (event.index + 1, "before")
 
     def opening(self, effect: AskModel | CallTool, name: str) -> None:
         """Commit the attempt row of a call that is about to leave; renews the lease in the same statement."""
@@ -164,6 +184,7 @@ class RunJournal:
             kind="model" if isinstance(effect, AskModel) else "tool",
             name=name,
             started_at=now(),
+            safe=keyed.leaves_no_trace(effect),
         )
         with transaction.atomic():
             self._write(not_before=None, slot_target="")
@@ -178,6 +199,30 @@ class RunJournal:
         """The call came back. The attempt closes in the transaction that appends what followed from it."""
         point("run.called")
         self._outcome = outcome.error if isinstance(outcome, ModelFailed | ToolFailed) else "ok"
+
+    def keep(self, effect: KeyEffect) -> KeyOutcome:
+        """One transaction for the store and for the step that is completed with it (spec 1.2, *Steps on the store*).
+
+        Whoever takes the run over is behind the step, or asks the store as if nobody had. Where nothing is written,
+        the step's end goes with the next commit like any other.
+        """
+        point("run.before_key")
+        with transaction.atomic():
+            # The fence first: the store's rows are locked in the same order by all.
+            self._write()
+            performed = keyed.keys_of(self.run).perform(effect)
+            outcome = performed.outcome
+            if performed.wrote and not isinstance(outcome, KeyRefused):
+                if isinstance(effect, ClaimKey) and effect.release:
+                    self._held_keys.append(keyed.Held(key=effect.key, ttl=effect.ttl, step=effect.step))
+                kept = StepCompleted(step=effect.step, index=effect.index, output=storing.output_of(outcome))
+                self._completed(kept)
+                self._events.append(kept)
+                point("run.key_taken")
+                self._write(held_keys=keyed.dump_held(self._held_keys))
+                self._kept = kept
+        point("run.key_kept")
+        return outcome
 
     def is_still_valid(self, granted: Granted) -> bool:
         """By the database's clock; what was begun in time is finished, also by whoever takes the run over."""
@@ -316,6 +361,8 @@ class RunJournal:
         }[type(event)]
         with transaction.atomic():
             self._write(status=status, error=error, ended_at=DbNow(), lease_owner="", lease_until=None)
+            if isinstance(event, Failed):
+                keyed.release(self.run)
         point("run.finished")
 
     def _held(self) -> QuerySet[Run]:

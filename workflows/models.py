@@ -110,6 +110,12 @@ class Run(models.Model):
         db_default=0,
         help_text="How often its chain was bound to a changed spec by then: positions mean other steps since.",
     )
+    held_keys = models.TextField(
+        blank=True,
+        default="",
+        db_default="",
+        help_text="JSON: the keys that its `once` steps took and that a failure gives back.",
+    )
     not_before = models.DateTimeField(null=True, blank=True)
     slot_target = models.CharField(
         max_length=64,
@@ -191,6 +197,7 @@ class Attempt(models.Model):
     started_at = models.DateTimeField()
     ended_at = models.DateTimeField(null=True, blank=True)
     outcome = models.TextField(blank=True, default="", help_text="`ok`, or the failure's message.")
+    safe = models.BooleanField(default=False, db_default=False, help_text="A GET: it changes nothing where it goes.")
 
     class Meta:
         default_permissions = ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from workflows.errors import NotYet
-from workflows.spec.model import ApprovalStep, CloseStep, ConditionStep, OnceStep, OpenStep, Spec
+from workflows.spec.model import ApprovalStep, ConditionStep, Spec
 from workflows.spec.policy_model import Policy
 from workflows.spec.trigger_model import WebhookTrigger
 
@@ -30,9 +30,6 @@ def _parts(spec: Spec) -> Iterator[str]:
     trigger = agent.trigger
     if trigger is not None and trigger != WebhookTrigger():
         yield f"the {trigger.type} trigger as it is written"
-    for step in agent.workflow:
-        if isinstance(step, OnceStep | OpenStep | CloseStep):
-            yield f'step "{step.step}" on the store'
 
 
 def policies(spec: Spec) -> Iterator[Policy]:

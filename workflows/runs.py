@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from django.db import transaction
 from django.db.models import Q
 
 from statestore.clock import DbNow, now
-from workflows import codec, idempotency, registry
+from workflows import codec, idempotency, keyed, registry
 from workflows.actors import Actor
 from workflows.adapters.models import client_for
 from workflows.desk import desk
@@ -172,11 +173,11 @@ def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
     if present != run.spec_hash:
         raise SpecChanged(recorded=run.spec_hash, present=present)
     with transaction.atomic():
-        decision = codec.load_decision(run.decision)
-        outputs = _before_step(run, decision)
+        entered, decision = _entered_again(run)
+        outputs = _before_step(entered, decision)
         left = {step: value for step, value in codec.load_outputs(run.outputs).items() if step not in outputs}
         leave(run, Status(run.status), left=left)
-        successor = go_on(run, outputs=outputs, decision=decision)
+        successor = go_on(entered, outputs=outputs, decision=decision)
         desk().note("retry", run, actor, reason, successor)
     return successor
 
@@ -199,6 +200,24 @@ def _end(run: Run, event: Cancelled | Failed, outputs: Outputs | None = None) ->
     """From the status as read; NotPossible when it changed meanwhile."""
     if not end_from_outside(run, where=Q(status=run.status), event=event, outputs=outputs):
         raise NotPossible("the run went on meanwhile; look at it again", status=run.status)
+
+
+def _entered_again(run: Run) -> tuple[Run, Decision | None]:
+    """Where a retry enters: the step at which the run stands, with its decision.
+
+    A key that was given back when it failed is taken again; if another chain has it by now, the `once` step that took
+    it is entered, which says so. Nothing is done twice by that: the chain called nobody but by GET.
+    """
+    lost = keyed.take_again(run)
+    if not lost:
+        return run, codec.load_decision(run.decision)
+    steps = registry.pinned(run.workspace, run.spec_hash).agent.workflow
+    index = next((index for index, step in enumerate(steps) if step.step in lost), None)
+    if index is None:
+        raise NotPossible("another run has its key by now, and its spec has no step any more that asks for it")
+    entered = copy.copy(run)
+    entered.step_index, entered.step, entered.phase = index, steps[index].step, "before"
+    return entered, None
 
 
 def _before_step(run: Run, decision: Decision | None) -> Outputs:

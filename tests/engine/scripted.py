@@ -12,6 +12,8 @@ from workflows.engine.effects import (
     AskModel,
     AskPerson,
     CallTool,
+    ClaimKey,
+    CloseIncident,
     Decision,
     Effect,
     Evaluate,
@@ -20,8 +22,10 @@ from workflows.engine.effects import (
     Fingerprint,
     HttpCall,
     IsStillValid,
+    KeyEffect,
     Matched,
     MatchPatterns,
+    OpenIncident,
     Pause,
     ReadEnvironment,
     Recorded,
@@ -60,7 +64,7 @@ class Script:
     `decisions` answer the pauses, in order: True, False, (approved, reason), or a whole Decision. A pause without one
     is left open.
     `recorded` are keys for requests that nobody waits for; they come first. `valid` says whether an approval with an
-    end holds, in order; behind them it does.
+    end holds, in order; behind them it does. `keys` are what the store answers, in order.
     """
 
     expressions: Mapping[str, Any] = field(default_factory=dict)
@@ -70,6 +74,7 @@ class Script:
     decisions: Sequence[Any] = ()
     recorded: Sequence[str | None] = ()
     valid: Sequence[bool] = ()
+    keys: Sequence[Any] = ()
 
 
 @dataclass(kw_only=True)
@@ -88,6 +93,10 @@ class Played:
     @property
     def calls(self) -> list[HttpCall]:
         return [effect.call for effect in self.effects if isinstance(effect, CallTool)]
+
+    @property
+    def keys(self) -> list[KeyEffect]:
+        return [effect for effect in self.effects if isinstance(effect, KeyEffect)]
 
     @property
     def questions(self) -> list[AskModel]:
@@ -132,6 +141,7 @@ class _Answers:
         self._decisions = list(script.decisions)
         self._recorded = list(script.recorded)
         self._valid = list(script.valid)
+        self._keys = list(script.keys)
 
     def undecided(self) -> bool:
         return not self._decisions and not self._recorded
@@ -148,6 +158,8 @@ class _Answers:
                 return {name: f"mark of {len(self._script.env.get(name, ''))}" for name in effect.names}
             case IsStillValid():
                 return self._valid.pop(0) if self._valid else True
+            case ClaimKey() | OpenIncident() | CloseIncident():
+                return self._keys.pop(0)
             case AskModel():
                 return next(self._models[effect.step])
             case CallTool():

@@ -7,7 +7,7 @@ from typing import Final
 
 from workflows import needs
 from workflows.adapters import fixtures, models, wire
-from workflows.doctor import addresses, order
+from workflows.doctor import addresses, order, storage
 from workflows.doctor.contributed import contributed
 from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components
@@ -58,6 +58,7 @@ def examine(patient: Patient) -> list[Check]:
         *_vars(patient),
         *(check for tool in patient.tools() for check in _tool(patient, tool)),
         *_notifier(patient),
+        *storage.look(patient),
         *_fixtures(patient),
         *_noted(patient),
         *order.too_early(patient),

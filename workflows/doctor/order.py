@@ -9,7 +9,16 @@ from workflows.doctor.findings import Check, Patient, warned
 from workflows.engine.values import Json
 from workflows.spec import spans
 from workflows.spec.expressions import examine
-from workflows.spec.model import ActionStep, ApprovalStep, ConditionStep, Step, ToolStep
+from workflows.spec.model import (
+    ActionStep,
+    ApprovalStep,
+    CloseStep,
+    ConditionStep,
+    OnceStep,
+    OpenStep,
+    Step,
+    ToolStep,
+)
 from workflows.spec.patterns import EXECUTE_TOOL
 
 #: The parts of a tool that are no templates, and of which none is looked at here.
@@ -52,6 +61,10 @@ def _own(step: Step) -> Iterator[str]:
             yield from _in(step.query)
         case ApprovalStep():
             yield from _in(step.message)
+        case OnceStep() | CloseStep():
+            yield from _in(step.key)
+        case OpenStep():
+            yield from _in([step.key, step.value])
 
 
 def _called(step: Step) -> Iterator[str]:

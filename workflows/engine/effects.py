@@ -307,8 +307,88 @@ class Recorded:
     key: str | None
 
 
+# Keys of the store (1.2) -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClaimKey:
+    """Take a key for `ttl` seconds. Outcome: KeyClaimed | KeyRefused.
+
+    `release` says whether it is given back when the chain fails and called nobody but by GET.
+    """
+
+    step: str
+    index: int
+    key: str
+    ttl: int
+    release: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenIncident:
+    """Record an incident, for `ttl` seconds at most, unless one is open. Outcome: IncidentOpened | KeyRefused."""
+
+    step: str
+    index: int
+    key: str
+    value: Json
+    ttl: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloseIncident:
+    """Take the open incident away. Outcome: IncidentClosed | KeyRefused."""
+
+    step: str
+    index: int
+    key: str
+
+
+KeyEffect: TypeAlias = ClaimKey | OpenIncident | CloseIncident
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyClaimed:
+    """`holder` is the root of the chain that has the key; None when it is this chain's, now or already."""
+
+    holder: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncidentOpened:
+    """The incident that is open now: `{key, value, openedAt, runId}`. `opened` when it is this chain's."""
+
+    opened: bool
+    incident: dict[str, Json]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IncidentClosed:
+    """The incident that was open, None when there was none."""
+
+    incident: dict[str, Json] | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyRefused:
+    """The store takes no such key or value; nothing was written."""
+
+    reason: str
+
+
+KeyKept: TypeAlias = KeyClaimed | IncidentOpened | IncidentClosed
+KeyOutcome: TypeAlias = KeyKept | KeyRefused
+
 Effect: TypeAlias = (
-    Evaluate | MatchPatterns | ReadEnvironment | Fingerprint | AskModel | CallTool | AskPerson | IsStillValid
+    Evaluate
+    | MatchPatterns
+    | ReadEnvironment
+    | Fingerprint
+    | AskModel
+    | CallTool
+    | AskPerson
+    | IsStillValid
+    | KeyEffect
 )
 #: Effects whose performance leaves the process: the driver commits an attempt row before each.
 OUTSIDE: tuple[type, ...] = (AskModel, CallTool)

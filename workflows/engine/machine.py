@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from workflows.engine import deciding, gates, keeping, steps, tools, vars
+from workflows.engine import deciding, gates, keeping, steps, storing, tools, vars
 from workflows.engine.effects import Decision, Effect, Pause, Phase, ReadEnvironment
 from workflows.engine.events import Completed, EngineEvent, Expired, Failed, Rejected, StepCompleted, StepStarted
 from workflows.engine.situation import Situation
@@ -56,7 +56,7 @@ def run(spec: Spec, situation: Situation) -> Generator[EngineEvent | Effect, Any
 
 
 def _steps(walk: Walk, index: int, phase: Phase) -> Advance[bool]:
-    """Whether the run went through every step from here on."""
+    """Whether the run went through every step from here on, or to one that completes it."""
     if phase == "after":
         if not (yield from _entered_after(walk, walk.place(index))):
             return False
@@ -64,6 +64,8 @@ def _steps(walk: Walk, index: int, phase: Phase) -> Advance[bool]:
     for later in range(index, len(walk.steps)):
         if not (yield from _step(walk, walk.place(later))):
             return False
+        if walk.ended:
+            break
     return True
 
 
@@ -75,7 +77,9 @@ def _back_to_gate(walk: Walk) -> tuple[int, Phase]:
     walk.stored = ended.decision
     index, phase = ended.decision.step_index, ended.decision.phase
     for step in walk.steps[index if phase == "before" else index + 1 :]:
-        walk.outputs.pop(step.step, None)
+        # What was done on the store is done: the step is not performed again.
+        if not isinstance(step, storing.STEPS):
+            walk.outputs.pop(step.step, None)
     return index, phase
 
 
@@ -181,6 +185,7 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
             guarded=gates.is_guarded(walk, place, done.confidence),
         )
         yield from _guarded(walk, place, gates.guardrail(walk, place, done.confidence))
+        walk.ended = done.ends
     except StepFailed as problem:
         yield Failed(step=place.step, error=str(problem))
         return False

@@ -1,10 +1,10 @@
-"""The four kinds of steps (engine semantics 3)."""
+"""The kinds of steps (engine semantics 3, and three of 1.2)."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from workflows.engine import asking, condition10, deciding, evaluating, gates, references, tools
+from workflows.engine import asking, condition10, deciding, evaluating, gates, references, storing, tools
 from workflows.engine.effects import Pause
 from workflows.engine.values import Json
 from workflows.engine.walk import Advance, Done, Place, StepFailed, Walk
@@ -33,7 +33,7 @@ def perform(walk: Walk, place: Place, step: Step) -> Advance[Done]:
         case ApprovalStep():
             return (yield from _approval(walk, place, step))
         case OnceStep() | OpenStep() | CloseStep():
-            raise StepFailed(f'Step "{place.step}": this version of Kampong does not perform steps on the store yet.')
+            return (yield from storing.keep(walk, place, step))
         case _:
             assert_never(step)
 

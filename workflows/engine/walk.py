@@ -40,10 +40,11 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class Done:
-    """What a step produced."""
+    """What a step produced. `ends` when the run is completed with it, whatever steps follow (1.2)."""
 
     output: MaybeJson
     confidence: float | None = None
+    ends: bool = False
 
 
 @dataclass(kw_only=True)
@@ -51,7 +52,7 @@ class Walk:
     """A run on its way. `outputs` grows with every step; `stored` is a decision that no gate has taken yet.
 
     `granted` is the approval with an end under which nothing has left the process yet. `begun` is the step whose start
-    was told last.
+    was told last. `ended` when a step said that the run is completed with it (1.2).
     """
 
     spec: Spec
@@ -60,6 +61,7 @@ class Walk:
     stored: Decision | None
     granted: Granted | None = None
     begun: int | None = None
+    ended: bool = False
     variables: dict[str, Json] = field(default_factory=dict)
 
     @property
