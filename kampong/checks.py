@@ -17,7 +17,9 @@ from django.urls import Resolver404, resolve
 from approvals.addresses import NoAddress, base_url
 from approvals.baseurl import read_base_url
 from statestore.conf import value
+from workflows import webhooks
 from workflows.adapters.addresses import PrivateAddresses
+from workflows.conf import VARIABLE
 from workflows.not_yet import policies
 from workflows.registry import registry
 from workflows.spec.model import ApprovalNotifier
@@ -206,6 +208,32 @@ def check_slack(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     message = "A served spec asks in Slack, and every click there will be refused: its signature cannot be checked."
     hint = "Set SLACK_SIGNING_SECRET, from the page of the app at Slack, for the processes that serve."
     return [Warning(message, hint=hint, id="kampong.W004")]
+
+
+@register()
+def check_webhooks(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """W005: where a served spec takes signed webhooks, the secret that signs them is there and can be used."""
+    found: list[CheckMessage] = []
+    for file in registry().files() if not check_webhook_secrets(None) else ():
+        variable = webhooks.secret_variable(file.spec)
+        problem = webhooks.problem_with(os.environ.get(variable, "")) if variable is not None else ""
+        if problem:
+            message = (
+                f"Every webhook of {file.agent_id} will be refused: the environment variable {variable} {problem}."
+            )
+            hint = f"Set {variable} to the secret that the sender signs with, for the processes that serve."
+            found.append(Warning(message, hint=hint, id="kampong.W005"))
+    return found
+
+
+@register(Tags.security)
+def check_webhook_secrets(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E011: the setting for the secrets of webhooks names variables, and holds no secret itself."""
+    given = value(webhooks.SETTING)
+    if isinstance(given, dict) and all(isinstance(one, str) and VARIABLE.fullmatch(one) for one in given.values()):
+        return []
+    hint = f"Make {webhooks.SETTING} a mapping from agent ids to names of environment variables."
+    return [Error("What is said of the secrets of webhooks cannot be used.", hint=hint, id="kampong.E011")]
 
 
 def _channels() -> list[object]:

@@ -56,7 +56,7 @@ def shown(value: Any) -> str:
         return f"{value:g}" if value < 1e6 else f"{value:.0f}"
     if isinstance(value, list):
         return ",".join(value) or "(empty)"
-    return str(value) if value != "" else "(empty)"
+    return str(value) if value not in ("", {}) else "(empty)"
 
 
 def _row(name: str, default: str, help_text: str) -> str:

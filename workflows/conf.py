@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 from statestore.conf import Setting, declare, read_bool, read_list, read_positive_int, read_seconds
 from workflows.adapters import addresses
+
+#: The name of a variable of the environment.
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def read_variables(text: str) -> dict[str, str]:
+    """`AGENT=NAME` parts between commas. What is no name may be a secret, and is not repeated."""
+    found: dict[str, str] = {}
+    for number, part in enumerate((part.strip() for part in text.split(",")), start=1):
+        agent_id, _, name = (word.strip() for word in part.partition("="))
+        if part and (not agent_id or not VARIABLE.fullmatch(name)):
+            raise ValueError(f"part {number} is not AGENT=NAME, with the name of a variable and never a secret")
+        if agent_id in found:
+            raise ValueError(f"part {number} names an agent for the second time")
+        if part:
+            found[agent_id] = name
+    return found
+
 
 declare(
     Setting(
@@ -87,6 +107,15 @@ declare(
         name="KAMPONG_OPENROUTER_API_URL",
         default="https://openrouter.ai/api/v1",
         help="Base address of OpenRouter's API; tests point it at a local server.",
+    ),
+    Setting(
+        name="KAMPONG_WEBHOOK_SECRETS",
+        default={},
+        read=read_variables,
+        help=(
+            "For specs of version 1.0 and 1.1, the variables with the secrets that sign their webhooks: "
+            "`AGENT=NAME,AGENT=NAME`, with agent ids and names of variables; in another project's settings a mapping."
+        ),
     ),
     Setting(
         name="KAMPONG_PRODUCTION",

@@ -28,7 +28,7 @@ def check_performed(spec: Spec) -> None:
 def _parts(spec: Spec) -> Iterator[str]:
     agent = spec.agent
     trigger = agent.trigger
-    if trigger is not None and trigger != WebhookTrigger():
+    if trigger is not None and not isinstance(trigger, WebhookTrigger):
         yield f"the {trigger.type} trigger as it is written"
 
 

@@ -11,6 +11,7 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q
 
+from statestore import faults
 from statestore.clock import DbNow, now
 from workflows import codec, idempotency, keyed, registry
 from workflows.actors import Actor
@@ -25,6 +26,7 @@ from workflows.engine.situation import Trigger
 from workflows.engine.values import NOTHING, Json, MaybeJson, Outputs
 from workflows.errors import Invalid, NotAllowed, NotPossible, RunNotFound, SpecChanged, TooLarge
 from workflows.headers import passed_on
+from workflows.idempotency import Delivery
 from workflows.models import WORKSPACE, Run, SpecVersion, Status
 from workflows.not_yet import check_performed, policies
 from workflows.registry import SpecFile
@@ -44,7 +46,10 @@ ALLOWED_IN = {
 
 @dataclass(frozen=True, kw_only=True)
 class Started:
-    """`repeated`: the idempotency key was seen before, and `run` is the one that it started then."""
+    """`repeated`: the key or the delivery was seen before, and `run` is the one that it started then.
+
+    A run that is no longer kept is an unsaved row with its id.
+    """
 
     run: Run
     repeated: bool = False
@@ -60,8 +65,9 @@ def start_run(
     overrides: Mapping[str, Json] | None = None,
     workspace: str = WORKSPACE,
     idempotency_key: str | None = None,
+    delivery: Delivery | None = None,
 ) -> Started:
-    """Register a run and queue it, in one transaction.
+    """Register a run and queue it, in one transaction with what says that it was started.
 
     Raises Invalid (input, vars, or an idempotency key that was used for another request), TooLarge, ModelUnavailable,
     NotYet, NotAllowed (four eyes, and nobody to hold them against); then nothing is written.
@@ -87,15 +93,38 @@ def start_run(
         created_at=now(),
         queued_at=DbNow(),
     )
-    with transaction.atomic():
-        if idempotency_key is not None:
-            earlier = idempotency.claim(run, idempotency_key)
-            if earlier is not None:
-                return Started(run=find_run(earlier, workspace), repeated=True)
-        pin(spec_file, workspace)
-        run.save(force_insert=True)
-        enqueue(run)
+    try:
+        with transaction.atomic():
+            _claim(run, idempotency_key, delivery)
+            faults.point("start.key_taken")
+            pin(spec_file, workspace)
+            run.save(force_insert=True)
+            enqueue(run)
+    except _StartedBefore as seen:
+        return Started(run=_kept_or_not(seen.run, run), repeated=True)
     return Started(run=run)
+
+
+def _kept_or_not(run_uuid: str, like: Run) -> Run:
+    """The run that was started before, by the same agent as this one."""
+    kept = Run.objects.filter(uuid=run_uuid, workspace=like.workspace).first()
+    return kept or Run(uuid=run_uuid, workspace=like.workspace, agent_id=like.agent_id)
+
+
+class _StartedBefore(Exception):
+    """Takes back what the transaction claimed: `run` was started for the same."""
+
+    def __init__(self, run: str) -> None:
+        super().__init__(run)
+        self.run = run
+
+
+def _claim(run: Run, idempotency_key: str | None, delivery: Delivery | None) -> None:
+    """Make the run the one that its key and its delivery start; _StartedBefore when there is one."""
+    if delivery is not None and (earlier := idempotency.claim_delivery(run, delivery)) is not None:
+        raise _StartedBefore(earlier)
+    if idempotency_key is not None and (earlier := idempotency.claim(run, idempotency_key)) is not None:
+        raise _StartedBefore(earlier)
 
 
 def pin(spec_file: SpecFile, workspace: str) -> None:

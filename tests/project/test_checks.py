@@ -65,6 +65,8 @@ MISTAKES = [
     ("kampong.E009", {"KAMPONG_BASE_URL": "https://kampong.example.org/?page=1"}, "KAMPONG_BASE_URL"),
     ("kampong.E009", {"KAMPONG_BASE_URL": "https://kampong.example.org/admin"}, "KAMPONG_BASE_URL"),
     ("kampong.E010", {"KAMPONG_BASE_URL": "https://other.example.org/kampong"}, "ALLOWED_HOSTS"),
+    ("kampong.E011", {"KAMPONG_WEBHOOK_SECRETS": {"clerk": "a secret and no name"}}, "KAMPONG_WEBHOOK_SECRETS"),
+    ("kampong.E011", {"KAMPONG_WEBHOOK_SECRETS": "clerk=NAME"}, "KAMPONG_WEBHOOK_SECRETS"),
 ]
 
 
@@ -167,6 +169,26 @@ def test_a_spec_that_asks_in_slack_wants_the_secret_of_the_answers(line: str, tm
     assert told.returncode == 0, told.stderr
 
 
+HOOKED = MAILING.replace("  workflow:", "  trigger: {type: webhook, secret: '${HOOK}'}\n  workflow:")
+
+
+@pytest.mark.parametrize(
+    ("text", "setting"),
+    [(HOOKED, {}), (MAILING.replace('"1.2"', '"1.1"'), {"KAMPONG_WEBHOOK_SECRETS": " mailing = HOOK, other=B,"})],
+)
+def test_a_spec_that_takes_signed_webhooks_wants_their_secret(
+    text: str, setting: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "hooked.yaml").write_text(text.replace(", notify: [{type: email, to: [ana@example.org]}]", ""))
+    given = {"KAMPONG_SPECS": str(tmp_path)} | setting
+    for wrong in ("", "whsec_not base64"):
+        told = check_in_a_process(given | {"HOOK": wrong})
+        assert re.search(r"kampong.W005\).*mailing.*HOOK.*\n.*HINT: Set HOOK", told.stderr), told.stderr
+        assert "not base64" not in told.stderr
+    told = check_in_a_process(given | {"HOOK": "s"}, "--fail-level", "WARNING")
+    assert told.returncode == 0, told.stderr
+
+
 @pytest.mark.django_db
 def test_a_superuser_of_the_database_is_refused_in_production() -> None:
     if connection.vendor != "postgresql":
@@ -187,6 +209,7 @@ def test_every_check_is_triggered_by_a_test_here() -> None:
         "W002",
         "W003",
         "W004",
+        "W005",
         "E005",
         "E007",
     }

@@ -10,12 +10,15 @@ from workflows.errors import Invalid
 MOST = 255
 
 
-def idempotency_key(request: Request, caller: Caller) -> str | None:
-    """The key of this request, apart for every user, so that nobody meets another's; None when there is none."""
+def idempotency_key(request: Request, caller: Caller | None) -> str | None:
+    """The key of this request, apart for every user, so that nobody meets another's; None when there is none.
+
+    `caller` None: whoever signs the webhook.
+    """
     given = request.headers.get("Idempotency-Key")
     if given is None:
         return None
     if not 1 <= len(given) <= MOST or not given.isprintable():
         message = f"must be 1 to {MOST} printable characters"
         raise Invalid(f"Idempotency-Key: {message}", [{"path": "Idempotency-Key", "message": message}])
-    return f"{caller.user.pk}:{given}"
+    return f"{'signed' if caller is None else caller.user.pk}:{given}"

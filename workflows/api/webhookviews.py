@@ -2,36 +2,83 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from workflows import registry, runs
+from workflows import registry, runs, webhooks
 from workflows.api import bodies
 from workflows.api.authentication import need_permission
 from workflows.api.endpoint import Endpoint
 from workflows.api.idempotency import idempotency_key
 from workflows.api.runviews import START, started
 from workflows.engine import jsontext
-from workflows.errors import AgentNotFound, Invalid, SpecBroken
+from workflows.errors import AgentNotFound, Invalid, NotAuthenticated, Refusal, SpecBroken
 from workflows.registry import SpecFile
 
 
 class Webhook(Endpoint):
-    """With an agent id, or without one where a single spec is served. Senders may add query parameters."""
+    """With an agent id, or without one where a single spec is served. Senders may add query parameters.
+
+    Where the agent's webhook has a secret, a signature is the only way in: a token beside it is not looked at.
+    """
 
     query = None
 
+    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
+        self.sent = headers_of(request)
+        self.found = spec_of(kwargs.get("agent_id"))
+        self.signed = request.method == "POST" and self._check_signature(request)
+        if not self.signed:
+            super().initial(request, *args, **kwargs)
+
+    def _check_signature(self, request: Request) -> bool:
+        """Whether a signature says who sends this; False where a token or a session has to.
+
+        Raises NotAuthenticated, and for a body that was not read to its end what is wrong with it.
+        """
+        signed = webhooks.is_signed(self.sent)
+        if isinstance(self.found, SpecBroken) and signed:
+            # With the file its secret is gone: the sender is told to come again, and nothing else.
+            raise SpecBroken("the spec of this webhook is broken, so no new run starts; send it again later", errors=[])
+        variable = webhooks.secret_variable(self.found.spec) if isinstance(self.found, SpecFile) else None
+        if variable is None or not isinstance(self.found, SpecFile):
+            return False
+        if not signed:
+            raise NotAuthenticated(webhooks.UNPROVEN)
+        if self.body_error is not None:
+            raise self.body_error
+        webhooks.check_signature(self.found.agent_id, variable, self.sent, request._request.body)
+        return True
+
     def post(self, request: Request, agent_id: str | None = None) -> Response:
-        body = request._request.body
-        text = input_of(request.content_type, body)
-        headers = headers_of(request)
-        key = idempotency_key(request, self.caller)
-        need_permission(self.caller, START)
-        spec_file = registry.registry().find(agent_id) if agent_id is not None else the_only_spec()
+        refuse_nul(self.sent)
+        text = input_of(request.content_type, request._request.body)
+        caller = None if self.signed else self.caller
+        key = idempotency_key(request, caller)
+        if caller is not None:
+            need_permission(caller, START)
+        if isinstance(self.found, Refusal):
+            raise self.found
         run = runs.start_run(
-            spec_file, input=text, headers=headers, actor=self.caller.actor("webhook"), idempotency_key=key
+            self.found,
+            input=text,
+            headers=self.sent,
+            actor=webhooks.sender(self.found.agent_id) if caller is None else caller.actor("webhook"),
+            idempotency_key=key,
+            delivery=webhooks.delivery(self.found.spec, input=text, headers=self.sent),
         )
-        return started(run, self.caller)
+        return started(run, caller)
+
+
+def spec_of(agent_id: str | None) -> SpecFile | SpecBroken | AgentNotFound:
+    """The spec of this agent, or why there is none: who asks is told only when they may know."""
+    try:
+        return registry.registry().find(agent_id) if agent_id is not None else the_only_spec()
+    except (SpecBroken, AgentNotFound) as refusal:
+        return refusal
 
 
 def input_of(content_type: str | None, body: bytes) -> str:
@@ -58,10 +105,14 @@ def headers_of(request: Request) -> dict[str, str]:
         if "_" in lower:
             continue
         joined[lower] = f"{joined[lower]}, {text}" if lower in joined else text
-    for name, text in joined.items():
+    return joined
+
+
+def refuse_nul(headers: Mapping[str, str]) -> None:
+    """Invalid for a header that no database can hold."""
+    for name, text in headers.items():
         if "\x00" in text:
             raise Invalid(f"the header {name} holds a NUL character", [{"path": name, "message": "NUL character"}])
-    return joined
 
 
 def the_only_spec() -> SpecFile:

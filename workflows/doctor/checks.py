@@ -7,7 +7,7 @@ from typing import Final
 
 from workflows import needs
 from workflows.adapters import fixtures, models, wire
-from workflows.doctor import addresses, order, storage
+from workflows.doctor import addresses, hooks, order, storage
 from workflows.doctor.contributed import contributed
 from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components
@@ -58,6 +58,7 @@ def examine(patient: Patient) -> list[Check]:
         *_vars(patient),
         *(check for tool in patient.tools() for check in _tool(patient, tool)),
         *_notifier(patient),
+        *hooks.look(patient),
         *storage.look(patient),
         *_fixtures(patient),
         *_noted(patient),

@@ -10,6 +10,7 @@ from workflows.spec.model import Json
 from workflows.spec.policy_rules import places
 from workflows.spec.policy_shapes import executes
 from workflows.spec.shapes import Faults
+from workflows.spec.spans import Span, parse
 
 _RULES = ("approve_if", "reject_if")
 
@@ -54,6 +55,12 @@ def _check_trigger(tree: dict[str, Json], names: Names, faults: Faults) -> None:
     path: Path = ("agent", "trigger")
     if "dedupe" in trigger:
         check_texts(trigger["dedupe"], (*path, "dedupe"), names, faults)
+        if not any(isinstance(part, Span) for part in parse(trigger["dedupe"])):
+            faults.soft(
+                (*path, "dedupe"),
+                '"dedupe" holds no expression, so every delivery would be a repeat of the first; write one, as in '
+                '"{{ trigger.id }}"',
+            )
     if trigger.get("type") == "poll":
         for key in ("items", "key", "cursor"):
             if key in trigger:
