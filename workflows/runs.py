@@ -102,6 +102,7 @@ def start_run(
             enqueue(run)
     except _StartedBefore as seen:
         return Started(run=_kept_or_not(seen.run, run), repeated=True)
+    faults.point("start.committed")
     return Started(run=run)
 
 

@@ -1,5 +1,5 @@
 """Acts in processes of their own, for tests that kill or stop them: `advance RUN`, `decide KEY USER yes|no`, `send`,
-`sweep`, `withdraw KEY USER`.
+`sweep`, `withdraw KEY USER`, `deliver SPEC DELIVERY`.
 
 One process loads Django and forks a child for each act: a new interpreter for each would take most of the suite's
 time. It reads requests, JSON lines, from stdin and answers each with one: `start` with the child's id, `poll` with how
@@ -27,8 +27,12 @@ def act(name: str, *words: str) -> int:
     from approvals.rebinding import rebind
     from approvals.recall import withdraw
     from approvals.services import decide
+    from workflows import webhooks
     from workflows.advance import advance
     from workflows.errors import Refusal
+    from workflows.idempotency import Delivery
+    from workflows.registry import read_spec
+    from workflows.runs import start_run
 
     try:
         if name == "advance":
@@ -42,6 +46,9 @@ def act(name: str, *words: str) -> int:
         elif name == "edit":
             edits = json.loads(words[2])
             edit_request(words[0], edits=edits, actor=actor_for_user(User.objects.get(username=words[1]), "cli"))
+        elif name == "deliver":
+            delivery = Delivery(key=words[1], seconds=3600)
+            start_run(read_spec(words[0]), input="{}", actor=webhooks.sender("clerk"), delivery=delivery)
         elif name == "rebind":
             rebind(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="new")
         else:
