@@ -178,14 +178,12 @@ def take_again(run: Run) -> frozenset[str]:
     """
     keys, lost = keys_of(run), set()
     for one in _holding(run):
-        held = []
-        for taken in load_held(one.held_keys):
-            if taken.released and keys.claim(taken.key, taken.ttl):
-                taken = replace(taken, released=False)
-            elif taken.released:
-                lost.add(taken.step)
-            held.append(taken)
-        Run.objects.filter(pk=one.pk).update(held_keys=dump_held(held))
+        held = load_held(one.held_keys)
+        again = [taken for taken in held if taken.released and keys.claim(taken.key, taken.ttl)]
+        lost.update(taken.step for taken in held if taken.released and taken not in again)
+        if again:
+            held = [replace(taken, released=False) if taken in again else taken for taken in held]
+            Run.objects.filter(pk=one.pk).update(held_keys=dump_held(held))
     return frozenset(lost)
 
 
