@@ -176,7 +176,8 @@ def take_again(run: Run) -> frozenset[str]:
 
     The names of the steps whose key another chain has by now.
     """
-    keys, lost = keys_of(run), set()
+    keys = keys_of(run)
+    lost: set[str] = set()
     for one in _holding(run):
         held = load_held(one.held_keys)
         again = [taken for taken in held if taken.released and keys.claim(taken.key, taken.ttl)]

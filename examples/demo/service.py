@@ -1,4 +1,4 @@
-"""The service that the examples call: orders, refunds, cases, messages, tickets, payments, a scripted model, a Slack.
+"""The service that the examples call: orders, refunds, cases, messages, tickets, payments, pages, a model, a Slack.
 
 Only the standard library. Every call is a line in one file, so that the counts outlive the process: `GET /` shows
 them, which proves that no step ran twice.
@@ -23,7 +23,7 @@ ORDERS: dict[str, dict[str, Any]] = {
     "A-1044": {"item": "teapot", "total": 72, "customer": "siti@example.org"},
 }
 #: What can be made with POST, and how its ids begin.
-MADE = {"refunds": "R", "cases": "C", "messages": "M", "tickets": "T", "payments": "P"}
+MADE = {"refunds": "R", "cases": "C", "messages": "M", "tickets": "T", "payments": "P", "pages": "N"}
 MODEL = "/v1/chat/completions"
 SLACK = "/slack/chat.postMessage"
 _LARGEST = 1024 * 1024

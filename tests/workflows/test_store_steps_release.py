@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from approvals.expiry import expire_due
+from approvals.models import ApprovalRequest
 from approvals.services import decide
 from statestore.clock import DbNow
 from tests.conftest import Clock, People
@@ -140,6 +141,21 @@ def test_a_failure_behind_an_approval_of_a_chain_that_posted(tmp_path: Path, too
     decide(key, approved=True, actor=acting(people.approver))
     work()
     assert (newest(run).status, held()) == (Status.FAILED, KEPT)
+
+
+def test_a_call_that_a_decision_beside_the_run_made_counts(tmp_path: Path, tools: FakeTools, people: People) -> None:
+    record = "{step: note, type: approval, mode: record, on_decision: {approved: execute_tool(post)}}"
+    for called in (False, True):
+        run = begin(a_spec(tmp_path, ONCE_STEP, record, ASK_STEP, FAIL_STEP, url=tools.url), input="k")
+        work()
+        noted, asked = ApprovalRequest.objects.filter(run=run).order_by("pk")
+        if called:
+            decide(str(noted.key), approved=True, actor=acting(people.approver))
+            work()
+            assert [request.method for request in tools.requests].count("POST") == 1
+        decide(str(asked.key), approved=True, actor=acting(people.approver))
+        work()
+        assert (newest(run).status, held()) == (Status.FAILED, called)
 
 
 def test_a_rejection_a_cancel_and_an_expiry_keep_it(
