@@ -30,6 +30,7 @@ SECRETS: Final = {
     "HOST_PART": secret("I", ""),
     "SLACK_TOKEN": secret("N", "-._~+/"),
     "SLACK_SIGNING_SECRET": secret("O", "=/"),
+    "HOOK_SECRET": secret("P", '/+= "é&<'),
 }
 #: Headers of a webhook whose names say that they hold a credential.
 WEBHOOK_HEADERS: Final = {
@@ -38,7 +39,7 @@ WEBHOOK_HEADERS: Final = {
     "X-Gitlab-Token": secret("L", ""),
     "Cookie": f"other={secret('M', '')}",
 }
-MARKS: Final = frozenset(f"Zq{letter}{part}" for letter in "ABCDEFGHIJKLMNO" for part in ("Head", "Tail"))
+MARKS: Final = frozenset(f"Zq{letter}{part}" for letter in "ABCDEFGHIJKLMNOP" for part in ("Head", "Tail"))
 
 SPEC: Final = """\
 version: "1.1"

@@ -13,6 +13,7 @@ from django.contrib.auth.models import User
 
 from approvals.models import ApprovalRequest
 from approvals.tokens import create_token
+from statestore.jsontext import dumps
 from tests.canary.planted import (
     MARKS,
     PAYMENTS,
@@ -31,6 +32,7 @@ from tests.fakes_models import FakeModels
 from tests.fakes_slack import FakeSlack
 from tests.fakes_tools import FakeTools
 from tests.served import Served, until
+from tests.signing import standard
 from tests.workbench import begin, work, write_spec
 from workflows.models import FINAL, Run, Status
 from workflows.runs import find_run, newest
@@ -61,9 +63,13 @@ class Journey:
         self.browser.close()
 
     def start(self) -> Run:
-        """By a webhook whose sender puts credentials in its headers."""
-        body = {"invoice": 7, "note": NOTE}
-        answer = self.rest.post("/webhook/clerk", json=body, headers=dict(WEBHOOK_HEADERS))
+        """By a webhook with credentials in its headers; first with signatures that do not fit, then with one that does."""
+        body = dumps({"invoice": 7, "note": NOTE}).encode()
+        sent = WEBHOOK_HEADERS | {"Content-Type": "application/json"}
+        good = standard(body, secret=SECRETS["HOOK_SECRET"])
+        for wrong in ({}, standard(body, secret="x"), standard(body, secret=SECRETS["HOOK_SECRET"], away=900)):
+            assert self.rest.post("/webhook/clerk", content=body, headers=sent | wrong).status_code == 401
+        answer = self.rest.post("/webhook/clerk", content=body, headers=sent | good)
         assert answer.status_code == 201, answer.text
         return find_run(answer.json()["id"])
 
@@ -163,6 +169,7 @@ def journey(
     folder.mkdir()
     write_spec(folder, SPEC, url=tools.url)
     addresses = {"KAMPONG_OPENAI_API_URL": models.openai_url, "KAMPONG_SLACK_API_URL": slack.api_url}
+    addresses |= {"KAMPONG_WEBHOOK_SECRETS": "clerk=HOOK_SECRET"}
     manage.env |= SECRETS | addresses | {"LOG_LEVEL": "DEBUG"}
     terminal = Terminal(manage.env, tmp_path / "terminal")
     journey = Journey(Served(manage, tmp_path, str(folder)), everybody, terminal, slack, Seen())
