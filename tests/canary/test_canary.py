@@ -63,7 +63,7 @@ class Journey:
         self.browser.close()
 
     def start(self) -> Run:
-        """By a webhook with credentials in its headers; first with signatures that do not fit, then with one that does."""
+        """By a webhook with credentials in its headers, after deliveries whose signatures do not fit."""
         body = dumps({"invoice": 7, "note": NOTE}).encode()
         sent = WEBHOOK_HEADERS | {"Content-Type": "application/json"}
         good = standard(body, secret=SECRETS["HOOK_SECRET"])
