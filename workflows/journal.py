@@ -170,6 +170,8 @@ class RunJournal:
         if not event.replayed and not event.within:
             # A guarded step is not left before its gate was passed: whoever takes the run over enters it there.
             self._index, self._phase = (event.index, "after") if event.guarded else (event.index + 1, "before")
+            if event.ends:
+                self._index = event.index  # Nobody must ever enter what comes behind it.
 
     def opening(self, effect: AskModel | CallTool, name: str) -> None:
         """Commit the attempt row of a call that is about to leave; renews the lease in the same statement."""

@@ -57,6 +57,12 @@ def test_a_repeat_goes_on_where_the_step_says_so() -> None:
     assert played.last == Completed(output={"first": {"first": False, "run": "r-0"}, "go": "sent"})
 
 
+def test_a_repeat_that_was_told_before_still_ends_the_run() -> None:
+    position = Position(step_index=0, outputs={"first": {"first": False, "run": "r-0"}})
+    played = play(spec_of(once(), a_tool_step()), Situation(input="go", position=position))
+    assert (played.line, played.keys, played.calls) == ("S C completed", [], [])
+
+
 def test_a_key_that_failure_keeps_is_asked_for_as_such() -> None:
     played = play(spec_of(once(release_on_failure=False)), script=Script(keys=[KeyClaimed()]))
     assert played.keys == [ClaimKey(step="first", index=0, key="k", ttl=60, release=False)]

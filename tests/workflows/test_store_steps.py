@@ -25,9 +25,11 @@ from tests.workflows.storing import (
     output,
     told,
 )
+from workflows.advance import advance
+from workflows.engine.events import Event, StepCompleted
 from workflows.models import RunEvent, Status
 from workflows.reading import run_state
-from workflows.runs import newest
+from workflows.runs import newest, retry_run
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -57,6 +59,26 @@ def test_a_repeat_goes_on_where_the_spec_says_so(tmp_path: Path, tools: FakeTool
     assert output(repeat, "first") == {"first": False, "run": str(first.uuid)}
     assert output(repeat, "post") == {"done": True}
     assert len(tools.requests) == 2
+
+
+def test_a_repeat_that_breaks_off_at_its_end_is_not_retried_past_its_step(
+    tmp_path: Path, tools: FakeTools, people: People
+) -> None:
+    spec = a_spec(tmp_path, ONCE_STEP, POST_STEP, url=tools.url)
+    done(spec)
+    run = begin(spec, input="k")
+
+    def breaks(event: Event) -> None:
+        if isinstance(event, StepCompleted):
+            raise RuntimeError("whoever listens here broke")
+
+    advance(run.workspace, str(run.uuid), tell=breaks)
+    run.refresh_from_db()
+    assert (run.status, run.step_index) == (Status.INTERRUPTED, 0)
+    retry_run(run, actor=acting(people.operator), reason="again")
+    work()
+    assert newest(run).status == Status.COMPLETED
+    assert len(tools.requests) == 1
 
 
 def test_a_key_is_free_again_when_its_time_is_over(tmp_path: Path, clock: Clock) -> None:
@@ -137,6 +159,18 @@ def test_a_bad_key_fails_the_step_and_writes_nothing(tmp_path: Path, step: str, 
         return
     assert run.status == Status.FAILED
     assert words in run.error
+    assert keys() == {}
+
+
+@pytest.mark.parametrize("fingerprint", ['"a\\u0000b"', '"a\\ud800"', "[1]", "null", '" "'])
+def test_a_bad_key_from_the_trigger_fails_the_step_with_a_text_that_can_be_kept(
+    tmp_path: Path, fingerprint: str
+) -> None:
+    step = ONCE_STEP.replace("{{ input }}", "{{ trigger.fingerprint }}")
+    run = begin(a_spec(tmp_path, step), input=f'{{"fingerprint": {fingerprint}}}')
+    work()
+    assert newest(run).status == Status.FAILED
+    assert 'Step "first"' in newest(run).error
     assert keys() == {}
 
 

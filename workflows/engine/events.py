@@ -24,7 +24,7 @@ class StepCompleted:
 
     `within` marks what happened inside a step that goes on: a check, or a tool called on a decision or an expiry (1.2);
     `step` is then `<step>.check`, `<step>.on_decision` or `<step>.on_expire`. `guarded` says that somebody is asked
-    before the run leaves the step.
+    before the run leaves the step; `ends` that it never does, because the run is completed with it (1.2).
     """
 
     step: str
@@ -34,6 +34,7 @@ class StepCompleted:
     replayed: bool = False
     within: bool = False
     guarded: bool = False
+    ends: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -183,6 +183,7 @@ def _step(walk: Walk, place: Place) -> Advance[bool]:
             output=done.output,
             confidence=done.confidence,
             guarded=gates.is_guarded(walk, place, done.confidence),
+            ends=done.ends,
         )
         yield from _guarded(walk, place, gates.guardrail(walk, place, done.confidence))
         walk.ended = done.ends

@@ -39,16 +39,19 @@ def keep(walk: Walk, place: Place, step: OnceStep | OpenStep | CloseStep) -> Adv
     """
     before = _given_before(walk, place)
     if before is not NOTHING:
-        return Done(output=before)
+        return _done(step, before)
     effect = yield from _effect(walk, place, step)
     outcome = yield effect
     if isinstance(outcome, KeyRefused):
         raise StepFailed(f'Step "{place.step}": the store refused the key {_shown(effect.key)}: {outcome.reason}')
     if not isinstance(outcome, KeyKept) or type(outcome) is not _OUTCOMES[type(effect)]:
         raise wrong_outcome(effect, outcome)
-    repeat = isinstance(outcome, KeyClaimed) and outcome.holder is not None
-    ends = repeat and isinstance(step, OnceStep) and step.on_repeat == "stop"
-    return Done(output=output_of(outcome), ends=ends)
+    return _done(step, output_of(outcome))
+
+
+def _done(step: OnceStep | OpenStep | CloseStep, output: Json) -> Done:
+    """A repeat is the end of the run, unless the step lets it go on."""
+    return Done(output=output, ends=isinstance(step, OnceStep) and step.on_repeat == "stop" and not output["first"])
 
 
 _OUTCOMES: Final[dict[type[KeyEffect], type[KeyKept]]] = {

@@ -126,6 +126,17 @@ def test_detached_it_is_a_run_like_the_servers(tmp_path: Path) -> None:
 
 
 @stored
+def test_a_replay_takes_keys_and_calls_nobody(tmp_path: Path, tools: FakeTools) -> None:
+    spec = a_spec(tmp_path, ONCE_STEP, POST_STEP, url=tools.url)
+    assert run(spec, "--tools", "record").code == 0
+    replayed = run(spec, "--tools", "replay", key="l").object()["output"]
+    assert replayed == {"first": {"first": True}, "post": {"done": True}}
+    assert run(spec, "--tools", "replay").object()["output"]["first"]["first"] is False
+    assert len(tools.requests) == 1
+    assert keys().keys() == {"once:k", "once:l"}
+
+
+@stored
 def test_the_doctor_finds_the_database(tmp_path: Path) -> None:
     spec = a_spec(tmp_path, ONCE_STEP, "{step: shut, type: close, key: k}")
     checks = command("doctor", str(spec.path), "--json").object()["checks"]
