@@ -13,6 +13,7 @@ from django.test import Client
 
 from approvals.models import AuditEntry, SlackUser
 from approvals.slack_links import account, token_for
+from kampong.security import HideLinks
 from tests.conftest import People, Processes, allow
 from tests.fakes_slack import everything
 from tests.surfaces.slack.conftest import Channel, asking
@@ -96,10 +97,17 @@ def test_a_link_is_good_for_fifteen_minutes(
     assert not SlackUser.objects.filter(slack_id="U9").exists()
 
 
-def test_a_post_without_the_forms_own_token_links_nothing(channel: Channel, people: People) -> None:
+def test_a_post_without_the_forms_own_token_links_nothing_and_the_link_is_in_no_log(
+    channel: Channel, people: People, caplog: pytest.LogCaptureFixture
+) -> None:
     strict = Client(enforce_csrf_checks=True)
     strict.force_login(people.operator)
-    assert strict.post(f"/slack/link/{token_for(account('T1', 'U9'))}").status_code == 403
+    token = token_for(account("T1", "U9"))
+    assert strict.post(f"/slack/link/{token}").status_code == 403
+    (told,) = [record for record in caplog.records if "/slack/link/" in record.getMessage()]
+    HideLinks().filter(told)  # as the handler of the project's own logging does
+    assert "/slack/link/..." in told.getMessage()
+    assert token not in told.getMessage()
     assert not SlackUser.objects.filter(slack_id="U9").exists()
 
 
