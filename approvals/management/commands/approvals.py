@@ -241,6 +241,8 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
     if form is not None:
         lines += ["Its form, to be answered with --answers:", quoted("\n".join(formwords.lines(form)))]
     lines.append(f"Who decides: {one_line(shown['policyText'])}.")
+    if "doubt" in shown:
+        lines.append(f"Nobody can satisfy this: {one_line(shown['doubt'])}.")
     line = to_type(f"approvals approve {shown['key']}{who}")
     if form is not None and (answers is not None or form.get("required")):
         filled = formwords.example(form) if answers is None else answers
