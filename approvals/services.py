@@ -11,7 +11,7 @@ from django.db.models import F
 
 from approvals import answers, audit, ballots, changes, eligible, kept, looking, policy, proposals, records
 from approvals.changes import Edited
-from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
+from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent, in_words
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import channels_of, tell
 from approvals.policy import Verdict
@@ -123,8 +123,17 @@ def decide_run(run: Run, *, workspace: str = WORKSPACE, **asked: Any) -> Outcome
     request = waits.order_by("id").last()
     if present.status != Status.AWAITING or request is None:
         status = "running" if present.status == Status.QUEUED else present.status
-        raise NothingPending(f"the run is {status}; nothing is pending", status=status)
+        raise NothingPending(f"the run is {status}; nothing is pending{_last_ending(present)}", status=status)
     return decide(str(request.key), workspace=workspace, **asked)
+
+
+def _last_ending(run: Run) -> str:
+    """What became of what a run waited for last: whoever comes late is told who was quicker, or who cancelled it."""
+    last = ApprovalRequest.objects.filter(run=run, mode="gate").order_by("id").last()
+    if last is None and run.resumed_from_id is not None:
+        last = ApprovalRequest.objects.filter(run=run.resumed_from_id, mode="gate").order_by("id").last()
+    told = decision_of(str(last.key), run.workspace) if last is not None else None
+    return f" ({in_words(told)})" if told is not None else ""
 
 
 def find_request(key: str, workspace: str = WORKSPACE, agent_id: str | None = None) -> ApprovalRequest | None:
@@ -274,7 +283,7 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
         details=jsontext.dumps(details) if details else "",
     )
     if asked.break_glass:
-        others = sorted(eligible.deciders(request) - {asked.actor.user_id or 0})
+        others = sorted(eligible.everybody(request) - {asked.actor.user_id or 0})
         tell(request, "glass_broken", users=others, by=asked.actor.label, reason=asked.reason)
     told = {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Outcome(run=successor, decision=told | ({"recallUntil": rfc3339(until)} if until is not None else {}))
