@@ -10,15 +10,16 @@ from django.db.models import Q
 from approvals import audit, records
 from approvals.errors import Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.policy import policy_of
+from approvals.policy import Verdict, policy_of
 from approvals.records import Record
-from approvals.services import close_request, present_hash
+from approvals.services import close_request, present_hash, proof
 from statestore.clock import DbNow, now
 from statestore.entries import ABSENT
 from statestore.faults import point
 from workflows import codec
 from workflows.actors import system
 from workflows.endings import end_from_outside
+from workflows.engine import jsontext
 from workflows.engine.events import Expired, Failed, Rejected
 from workflows.engine.gates import EXPIRED
 from workflows.errors import NotPossible
@@ -66,6 +67,13 @@ def _end(run: Run, request: ApprovalRequest, record: Record) -> Run | None:
     return None
 
 
+def _rule(request: ApprovalRequest) -> str:
+    """What the policy says of a request that nobody decided in time, for the proof."""
+    held = policy_of(request)
+    does = held.on_expire if held.on_expire_tool is None else f"execute_tool({held.on_expire_tool})"
+    return "nobody decided in time" if request.mode == "record" else f"nobody decided in time; on_expire: {does}"
+
+
 def _calls(run: Run, request: ApprovalRequest, record: Record, tool: str) -> Run:
     """A successor that calls the tool and then ends `expired`: a worker has it as it has any other."""
     given = {"approved": False, "reason": EXPIRED, "at": rfc3339(now()), "surface": "system", "on_expire": tool}
@@ -109,6 +117,6 @@ def _expire(request: ApprovalRequest) -> bool:
             step=request.step,
             digest=request.digest,
             spec_hash=request.spec_hash,
-            policy=request.policy,
+            policy=jsontext.dumps(proof(request, Verdict(allowed=True, rule=_rule(request)))),
         )
     return True

@@ -11,7 +11,8 @@ from django.db.models import F
 from approvals import audit, eligible
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import tell
-from approvals.policy import policy_of
+from approvals.policy import Verdict, policy_of
+from approvals.services import proof
 from statestore.clock import DbNow, now
 from statestore.faults import point
 from workflows.actors import system
@@ -87,7 +88,7 @@ def _escalate(request: ApprovalRequest) -> bool:
             step=request.step,
             digest=request.digest,
             spec_hash=request.spec_hash,
-            policy=request.policy,
+            policy=jsontext.dumps(proof(request, Verdict(allowed=True, rule=f"it waited for {held.escalate.after} s"))),
             details=jsontext.dumps({"groups": list(groups)}),
         )
         tell(request, "changed")
