@@ -107,6 +107,10 @@ def test_a_password_that_is_refused_is_an_operators_to_mend(notice: Notice, mail
         told = refusal(notice, TryLater)
     assert told.startswith("the mail server does not take the user or password of EMAIL_URL: 535")
     assert "canary" not in told
+    with override_settings(EMAIL_HOST_USER="desk", EMAIL_HOST_PASSWORD="pässword"):
+        assert refusal(notice, TryLater) == (
+            "the user or password of EMAIL_URL is not plain ASCII, and no other can be sent"
+        )
     with override_settings(EMAIL_USE_TLS=True):
         assert "EMAIL_URL asks for what the server cannot: STARTTLS" in refusal(notice, TryLater)
 
