@@ -91,7 +91,9 @@ def _open(request: ApprovalRequest) -> Card:
     blocks = [section(request.reason)]
     if action is not None:
         blocks.append(section("\n".join(lines_of(request.kind, action))))
-    blocks.append(context(f"{request.agent_id}, step {request.step}", *_notes(request, held)))
+    said = record.get("advice", {}).get("reason") if record is not None else None
+    advice = [f"what its rules said: {said}"] if said else []
+    blocks.append(context(f"{request.agent_id}, step {request.step}", *advice, *_notes(request, held)))
     page = page_of(request)
     if page:
         label = "Open the page to change values before approving" if held.editable else "Open the page"

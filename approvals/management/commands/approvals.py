@@ -229,6 +229,8 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
         lines += [quoted(pretty(previous["action"]))]
     if shown["action"] is not None:
         lines += ["What will run:" if shown["kind"] == "tool" else "Its output:", quoted(pretty(shown["action"]))]
+    if advice := shown.get("advice", {}).get("reason"):
+        lines += ["What its rules said:", quoted(advice)]
     if shown["outputs"]:
         lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
     lines += lines_of(shown, who)
