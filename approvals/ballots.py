@@ -27,6 +27,8 @@ class Asked(Protocol):
     def digest(self) -> str | None: ...
     @property
     def answers(self) -> Json | None: ...
+    @property
+    def seen(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +58,12 @@ def proof(votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"by": vote["by"], "at": vote["at"]} for vote in votes]
 
 
-def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict, seen: dict[str, Any]) -> Cast | None:
+def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | None:
     """Store this approval as a vote. None when with it enough people approve: then it decides.
 
     Other answers than those given so far void the votes before (as an edit does): nobody's approval goes on with
     answers that are not this person's. Inside the transaction that holds the record's row, so two votes at once
-    cannot miss each other. `seen` goes into the audit: whether the voter was shown all of it.
+    cannot miss each other.
     """
     if policy.policy_of(request).approvers.quorum == 1:
         return None
@@ -99,7 +101,7 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict, seen: dict[st
         spec_hash=request.spec_hash,
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(evaluated),
-        details=jsontext.dumps(seen) if seen else "",
+        details=jsontext.dumps(asked.seen) if asked.seen else "",
     )
     told = {"outcome": "voted", "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Cast(votes=votes, decision=told)
