@@ -14,10 +14,11 @@ from django.urls import NoReverseMatch
 from approvals import addresses, ballots, policy, records
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.slack_text import FALLBACK_LIMIT, Block, button, context, escaped, link, section
-from approvals.wording import ending_of, is_open, left, parts_of
+from approvals.records import Record
+from approvals.wording import changed_of, ending_of, is_open, left, parts_of
 from statestore.clock import now
 from workflows.engine import jsontext
-from workflows.engine.values import Json
+from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.spec.policy_model import Policy
 from workflows.visible import clipped
 
@@ -27,6 +28,7 @@ BLOCK = "kampong:"
 VERDICT = "kampong_verdict"
 PAGE = "admin:approvals_approvalrequest_decide"
 MOST_LINES = 12
+MOST_CHANGES = 5
 NAME_LIMIT, VALUE_LIMIT = 80, 200
 
 
@@ -92,8 +94,9 @@ def _open(request: ApprovalRequest) -> Card:
     if action is not None:
         blocks.append(section("\n".join(lines_of(request.kind, action))))
     said = record.get("advice", {}).get("reason") if record is not None else None
-    advice = [f"what its rules said: {said}"] if said else []
-    blocks.append(context(f"{request.agent_id}, step {request.step}", *advice, *_notes(request, held)))
+    told = [f"what its rules said: {said}"] if said else []
+    blocks += _changes(request, record) if record is not None else []
+    blocks.append(context(f"{request.agent_id}, step {request.step}", *told, *_notes(request, held)))
     page = page_of(request)
     if page:
         label = "Open the page to change values before approving" if held.editable else "Open the page"
@@ -108,6 +111,26 @@ def _open(request: ApprovalRequest) -> Card:
         }
     )
     return Card(text=escaped(request.reason, FALLBACK_LIMIT), blocks=blocks)
+
+
+def _changes(request: ApprovalRequest, record: Record) -> list[Block]:
+    """What people changed since it was asked, a line each; more than Slack has room for is counted."""
+    changed = changed_of(request, record)
+    if changed is None:
+        return []
+    lines = [
+        f"{clipped(one.path, NAME_LIMIT)}: {_value(one.before)} → {_value(one.after)}"
+        for one in changed.values[:MOST_CHANGES]
+    ]
+    more = len(changed.values) - MOST_CHANGES
+    lines += [f"… and {more} more, which the page shows"] if more > 0 else []
+    return [section("\n".join([f"Changed by {changed.by} since it was asked:", *lines]))]
+
+
+def _value(value: MaybeJson) -> str:
+    if value is NOTHING:
+        return "(not known any more)"
+    return clipped(jsontext.dumps(value)[: VALUE_LIMIT * 8], VALUE_LIMIT)
 
 
 def _notes(request: ApprovalRequest, held: Policy) -> list[str]:

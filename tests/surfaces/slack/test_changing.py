@@ -61,6 +61,9 @@ def test_an_edit_redraws_the_card_and_the_old_one_decides_nothing(
     fresh = channel.slack.updates[-1]
     assert "amount: 120" in everything(card)
     assert "amount: 99" in everything(fresh)
+    lines = "Changed by asha since it was asked:\naction.body.json.amount: 120 → 99"
+    assert lines in [block["text"]["text"] for block in fresh["blocks"] if block["type"] == "section"]
+    assert "Changed by" not in everything(card)
     assert block_id(fresh) == f"kampong:{edited.digest}" != block_id(card)
     channel.approver.press(card)
     told, replaced = channel.replies(2)
