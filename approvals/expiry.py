@@ -10,6 +10,7 @@ from django.db.models import Q
 from approvals import audit, records
 from approvals.errors import Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
+from approvals.notices.outbox import channels_of
 from approvals.policy import Verdict, policy_of
 from approvals.records import Record
 from approvals.services import close_request, present_hash, proof
@@ -46,8 +47,11 @@ def expire_due(limit: int = 200) -> int:
     return closed
 
 
-def _end(run: Run, request: ApprovalRequest, record: Record) -> Run | None:
-    """End the waiting run as its policy says (`on_expire`); the run that goes on where a tool is called first."""
+def _end(run: Run, request: ApprovalRequest, record: Record, present: str | None) -> Run | None:
+    """End the waiting run as its policy says (`on_expire`); the run that goes on where a tool is called first.
+
+    `present` is the hash of its spec as the file is now, which counts only there.
+    """
     held = policy_of(request)
     event: Expired | Failed | Rejected = Expired(step=request.step, error=EXPIRED)
     match held.on_expire:
@@ -57,7 +61,7 @@ def _end(run: Run, request: ApprovalRequest, record: Record) -> Run | None:
             event = Rejected(step=request.step, reason=EXPIRED)
     tool = held.on_expire_tool
     if tool is not None:
-        if present_hash(request) == record["spec_hash"]:
+        if present == record["spec_hash"]:
             return _calls(run, request, record, tool)
         words = f"{EXPIRED}; the tool {tool} was not called, because the spec's file is not the one that was asked for"
         event = Expired(step=request.step, error=words)
@@ -91,6 +95,9 @@ def _not_waiting(run: Run) -> Inconsistent:
 
 def _expire(request: ApprovalRequest) -> bool:
     store = records.store_of(request.workspace, request.agent_id)
+    # Both may read a spec, which is not done inside the transaction.
+    present = present_hash(request) if policy_of(request).on_expire_tool is not None else None
+    channels_of(request)
     with transaction.atomic():
         record = store.take_expired(records.store_key(request.key), ABSENT)
         if record is ABSENT:
@@ -104,7 +111,7 @@ def _expire(request: ApprovalRequest) -> bool:
         close_request(request, RequestStatus.EXPIRED)
         run = Run.objects.get(pk=request.run_id)
         # Nobody waits for a request of the mode `record`; its run has long gone on.
-        successor = _end(run, request, record) if request.mode != "record" else None
+        successor = _end(run, request, record, present) if request.mode != "record" else None
         audit.record(
             "expire",
             outcome="expired",
