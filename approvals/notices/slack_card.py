@@ -95,7 +95,7 @@ def _open(request: ApprovalRequest) -> Card:
         blocks.append(section("\n".join(lines_of(request.kind, action))))
     said = record.get("advice", {}).get("reason") if record is not None else None
     told = [f"what its rules said: {said}"] if said else []
-    blocks += _changes(request, record) if record is not None else []
+    blocks += [*_before(request, record), *_changes(request, record)] if record is not None else []
     blocks.append(context(f"{request.agent_id}, step {request.step}", *told, *_notes(request, held)))
     page = page_of(request)
     if page:
@@ -111,6 +111,22 @@ def _open(request: ApprovalRequest) -> Card:
         }
     )
     return Card(text=escaped(request.reason, FALLBACK_LIMIT), blocks=blocks)
+
+
+def _before(request: ApprovalRequest, record: Record) -> list[Block]:
+    """Why this is asked again, and what of it was shown otherwise before."""
+    earlier = record.get("previous")
+    if earlier is None:
+        return []
+    why = str(earlier["what_differs"]).removeprefix("nothing: ")
+    present = set(lines_of(request.kind, record["action"])) if record["action"] is not None else set()
+    old = lines_of(request.kind, earlier["action"]) if earlier["action"] is not None else []
+    gone = [one for one in old if one not in present]
+    more = [f"… and {len(gone) - MOST_CHANGES} more, which the page shows"] if len(gone) > MOST_CHANGES else []
+    shown = ["What was shown before:", *gone[:MOST_CHANGES], *more] if gone else []
+    rebound = earlier.get("rebound")
+    head = f"Bound to a changed spec by {rebound['by']}" if rebound else "This is asked again"
+    return [section("\n".join([f"{head}: {why}.", *shown]))]
 
 
 def _changes(request: ApprovalRequest, record: Record) -> list[Block]:
