@@ -86,19 +86,13 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | Non
     if votes["given"] >= votes["needed"]:
         return None
     evaluated = {"policy": jsontext.loads(request.policy), "rule": verdict.rule, "votes": proof(votes["by"])}
-    entry = audit.record(
+    entry = audit.of_request(
         "vote",
+        request,
         outcome="approved",
-        workspace=request.workspace,
         actor=asked.actor,
-        key=str(request.key),
-        run=str(request.run.uuid),
-        agent_id=request.agent_id,
-        step=request.step,
         reason=asked.reason,
-        digest=request.digest,
         digest_sent=asked.digest is not None,
-        spec_hash=request.spec_hash,
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(evaluated),
         details=jsontext.dumps(asked.seen) if asked.seen else "",

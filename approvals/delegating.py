@@ -98,17 +98,11 @@ def _hand(request: ApprovalRequest, actor: Actor, receiver: AbstractUser, verdic
         to_label=name,
         at=now(),
     )
-    audit.record(
+    audit.of_request(
         "delegate",
-        workspace=request.workspace,
+        request,
         actor=actor,
-        key=str(request.key),
-        run=str(request.run.uuid),
-        agent_id=request.agent_id,
-        step=request.step,
         reason=reason,
-        digest=request.digest,
-        spec_hash=request.spec_hash,
         policy=jsontext.dumps(proof(request, verdict)),
         details=jsontext.dumps({"from": actor.label, "to": name, "to_user_id": receiver.pk}),
     )

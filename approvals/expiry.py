@@ -36,9 +36,9 @@ def expire_due(limit: int = 200) -> int:
 
     Where a tool is to be called, nothing is called here: that is a worker's work.
     """
-    due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).order_by("id")
+    due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).select_related("run")
     closed = 0
-    for request in due[:limit]:
+    for request in due.order_by("id")[:limit]:
         try:
             closed += _expire(request)
         except Inconsistent:
@@ -112,18 +112,12 @@ def _expire(request: ApprovalRequest) -> bool:
         run = Run.objects.get(pk=request.run_id)
         # Nobody waits for a request of the mode `record`; its run has long gone on.
         successor = _end(run, request, record, present) if request.mode != "record" else None
-        audit.record(
+        audit.of_request(
             "expire",
+            request,
             outcome="expired",
-            workspace=request.workspace,
             actor=system("expiry"),
-            key=str(request.key),
-            run=str(run.uuid),
             successor=str(successor.uuid) if successor is not None else "",
-            agent_id=request.agent_id,
-            step=request.step,
-            digest=request.digest,
-            spec_hash=request.spec_hash,
             policy=jsontext.dumps(proof(request, Verdict(allowed=True, rule=_rule(request)))),
         )
     return True

@@ -106,18 +106,12 @@ def _bind(request: ApprovalRequest, record: Record, version: int, found: Binding
         if "settled" not in record:
             Edit.objects.filter(request=request).delete()
         point("rebind.written")
-        audit.record(
+        audit.of_request(
             "rebind",
-            workspace=request.workspace,
+            request,
             actor=actor,
-            key=str(request.key),
-            run=str(request.run.uuid),
-            agent_id=request.agent_id,
-            step=request.step,
             reason=act["reason"],
-            digest=bound["digest"],
             digest_sent=act["sent"],
-            spec_hash=found.file.hash,
             policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule}),
             details=jsontext.dumps(
                 {"from": record["spec_hash"], "to": found.file.hash, "place": act["place"], "digest_before": digest}

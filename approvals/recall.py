@@ -79,19 +79,14 @@ def _withdraw(request: ApprovalRequest, actor: Actor, reason: str) -> ApprovalRe
     if closed != 1:
         raise Inconsistent(f"request {request.pk} was not decided although its run waited; nothing was changed")
     tell(request, "changed")
-    audit.record(
+    audit.of_request(
         "withdraw",
+        request,
         outcome="withdrawn",
-        workspace=request.workspace,
         actor=actor,
-        key=str(request.key),
         run=str(stopped.uuid),
         successor=str(reopened.run.uuid),
-        agent_id=request.agent_id,
-        step=request.step,
         reason=reason,
-        digest=request.digest,
-        spec_hash=request.spec_hash,
         policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule}),
         details=jsontext.dumps({"reopened_as": str(reopened.key)}),
     )

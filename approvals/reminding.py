@@ -78,16 +78,10 @@ def _escalate(request: ApprovalRequest) -> bool:
         )
         if won != 1:
             return False
-        audit.record(
+        audit.of_request(
             "escalate",
-            workspace=request.workspace,
+            request,
             actor=system("escalation"),
-            key=str(request.key),
-            run=str(request.run.uuid),
-            agent_id=request.agent_id,
-            step=request.step,
-            digest=request.digest,
-            spec_hash=request.spec_hash,
             policy=jsontext.dumps(proof(request, Verdict(allowed=True, rule=f"it waited for {held.escalate.after} s"))),
             details=jsontext.dumps({"groups": list(groups)}),
         )

@@ -248,20 +248,14 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
         # The same instant at both: what people are told, and what the worker and the withdrawal go by.
         ApprovalRequest.objects.filter(pk=request.pk).update(recall_until=until)
         details["recall_until"] = rfc3339(until)
-    entry = audit.record(
+    entry = audit.of_request(
         "decide",
+        request,
         outcome="approved" if asked.approved else "rejected",
-        workspace=request.workspace,
         actor=asked.actor,
-        key=str(request.key),
-        run=str(run.uuid),
         successor=str(successor.uuid) if successor.pk != run.pk else "",
-        agent_id=request.agent_id,
-        step=request.step,
         reason=asked.reason,
-        digest=record["digest"],
         digest_sent=asked.digest is not None,
-        spec_hash=record["spec_hash"],
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(proof(request, verdict)),
         details=jsontext.dumps(details) if details else "",
