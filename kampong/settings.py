@@ -148,6 +148,11 @@ LOGGING: dict[str, Any] = {
         }
     },
     "root": {"handlers": ["stderr"], "level": environment.log_level(os.environ)},
-    # A refusal (403, 404, 409) is answered, not logged: the line would carry a traceback, and paths can hold keys.
-    "loggers": {"django.request": {"level": "ERROR"}},
+    "loggers": {
+        # A refusal (403, 404, 409) is answered, not logged: the line would carry a traceback, and paths can hold keys.
+        "django.request": {"level": "ERROR"},
+        # At DEBUG the server logs the headers and the frames of sockets: tokens, cookies, keys.
+        "uvicorn": {"level": environment.no_debug(environment.log_level(os.environ))},
+        "websockets": {"level": environment.no_debug(environment.log_level(os.environ))},
+    },
 }
