@@ -22,7 +22,7 @@ from tests.workbench import acting, to_pause
 from workflows.errors import NotAllowed
 from workflows.models import Run, Status
 from workflows.registry import SpecFile
-from workflows.runs import newest
+from workflows.runs import cancel_run, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -202,3 +202,13 @@ def test_four_eyes_can_make_it_unsatisfiable(tmp_path: Path, asha: User, bo: Use
     assert "only 1 of members of finance who did not start the run" in ApprovalRequest.objects.get(key=key).doubt
     _, key = to_pause(spec)
     assert ApprovalRequest.objects.get(key=key).doubt == ""
+
+
+def test_a_cancelled_request_keeps_in_its_proof_who_had_approved(spec: SpecFile, asha: User, people: People) -> None:
+    run, key = to_pause(spec)
+    approve(key, asha)
+    cancel_run(run, actor=acting(people.operator), reason="bought elsewhere")
+    entry = AuditEntry.objects.get(key=key, act="cancel")
+    proof = json.loads(entry.policy)
+    assert proof["policy"]["approvers"]["quorum"] == 2
+    assert [vote["by"] for vote in proof["votes"]] == ["asha"]
