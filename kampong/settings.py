@@ -138,13 +138,16 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"hide_links": {"()": "kampong.security.HideLinks"}},
+    "filters": {
+        "hide_links": {"()": "kampong.security.HideLinks"},
+        "refused": {"()": "kampong.security.Refused"},
+    },
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
             "stream": sys.stderr,
             "formatter": "plain",
-            "filters": ["hide_links"],
+            "filters": ["hide_links", "refused"],
         }
     },
     "root": {"handlers": ["stderr"], "level": environment.log_level(os.environ)},
