@@ -202,5 +202,5 @@ def _proof(policy: Policy, rule: str) -> str:
 
 def _open_request(run: Run) -> ApprovalRequest | None:
     """The request that the run waits for."""
-    waiting = ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN, mode="gate")
+    waiting = ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN, mode="gate").select_related("run")
     return waiting.order_by("id").last()

@@ -16,6 +16,7 @@ from approvals.drift import place_of
 from approvals.eligible import doubt
 from approvals.errors import ActionChanged, Inconsistent
 from approvals.models import ApprovalRequest, Audience, Edit, RequestStatus, Vote
+from approvals.notices.outbox import ask_elsewhere
 from approvals.policy import Verdict
 from approvals.records import Record
 from approvals.services import changed, checked_reason
@@ -118,6 +119,7 @@ def _bind(request: ApprovalRequest, record: Record, version: int, found: Binding
             ),
         )
         changed(request)
+        ask_elsewhere(request)
     return True
 
 
