@@ -15,7 +15,7 @@ from approvals.notices import sender
 from approvals.services import decide
 from tests.approvals.policies import member
 from tests.conftest import Clock, People
-from tests.fakes_slack import Member, everything
+from tests.fakes_slack import Member, everything, form, send
 from tests.surfaces.slack.conftest import Channel, asking
 from tests.workbench import acting
 from workflows.models import Status
@@ -240,3 +240,18 @@ def test_a_changed_spec_is_refused_and_rejecting_still_works(channel: Channel, t
     channel.approver.press(card, "kampong_reject")
     channel.replies(2)
     assert newest(run).status == Status.REJECTED
+
+
+def test_a_card_that_proves_nothing_of_what_it_shows_decides_nothing_where_that_is_needed(
+    channel: Channel, tmp_path: Path
+) -> None:
+    run, _, card = channel.card(asking(tmp_path, "digest: required"))
+    payload = channel.approver.payload(card, "kampong_approve")
+    payload["actions"][0].pop("block_id")
+    assert send(form(payload)).status_code == 200
+    assert "this request needs the digest" in channel.replies()[0]["text"]
+    run.refresh_from_db()
+    assert run.status == Status.AWAITING
+    channel.approver.press(card)
+    channel.replies(2)
+    assert newest(run).status == Status.QUEUED
