@@ -19,8 +19,8 @@ def check_reason(policy: Policy, *, approved: bool, reason: str, break_glass: bo
 
 
 def check_digest(policy: Policy, *, surface: str, digest: str | None) -> None:
-    """Invalid where a caller over HTTP has to send the digest of what it saw and did not."""
-    if policy.digest == "required" and surface == "api" and digest is None:
+    """Invalid where whoever decides has to send the digest of what was shown and did not; a terminal shows and asks."""
+    if policy.digest == "required" and surface != "cli" and digest is None:
         raise _invalid("digest", "this request needs the digest of what you saw: take it from GET /approvals/<key>")
 
 

@@ -12,7 +12,7 @@ class ApprovalsConfig(AppConfig):
         # Models must be loaded first.
         from approvals import audit, doctoring, expiry, reminding
         from approvals.deskwork import ApprovalDesk
-        from approvals.notices import carriers, mail, sender, slack
+        from approvals.notices import carriers, mail, pruning, sender, slack
         from workflows import desk, housekeeping
         from workflows.doctor import contributed
 
@@ -25,3 +25,4 @@ class ApprovalsConfig(AppConfig):
         housekeeping.register("reminders", 5.0, reminding.remind_due)
         housekeeping.register("sealing", 2.0, audit.seal)
         housekeeping.register("notices", 1.0, sender.send_due, calls_out=True)
+        housekeeping.register("old notices", 60.0, pruning.prune)

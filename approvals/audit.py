@@ -13,7 +13,7 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from approvals.models import AuditEntry, AuditSeal
+from approvals.models import ApprovalRequest, AuditEntry, AuditSeal
 from statestore.clock import now
 from workflows.actors import Actor
 from workflows.engine import jsontext
@@ -89,6 +89,20 @@ def record(act: str, *, actor: Actor, run: str, agent_id: str, spec_hash: str, *
     entry.own_hash = own_hash(entry)
     entry.save(force_insert=True)
     return entry
+
+
+def of_request(act: str, request: ApprovalRequest, *, actor: Actor, **facts: Any) -> AuditEntry:
+    """The entry of an act on a request; `facts` are what else belongs to it, or what is not as the request has it."""
+    about: dict[str, Any] = {
+        "workspace": request.workspace,
+        "key": str(request.key),
+        "run": str(request.run.uuid),
+        "agent_id": request.agent_id,
+        "step": request.step,
+        "digest": request.digest,
+        "spec_hash": request.spec_hash,
+    }
+    return record(act, actor=actor, **about | facts)
 
 
 def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:

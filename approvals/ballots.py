@@ -27,6 +27,8 @@ class Asked(Protocol):
     def digest(self) -> str | None: ...
     @property
     def answers(self) -> Json | None: ...
+    @property
+    def seen(self) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,12 +58,12 @@ def proof(votes: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"by": vote["by"], "at": vote["at"]} for vote in votes]
 
 
-def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict, seen: dict[str, Any]) -> Cast | None:
+def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict) -> Cast | None:
     """Store this approval as a vote. None when with it enough people approve: then it decides.
 
     Other answers than those given so far void the votes before (as an edit does): nobody's approval goes on with
     answers that are not this person's. Inside the transaction that holds the record's row, so two votes at once
-    cannot miss each other. `seen` goes into the audit: whether the voter was shown all of it.
+    cannot miss each other.
     """
     if policy.policy_of(request).approvers.quorum == 1:
         return None
@@ -84,22 +86,16 @@ def cast(request: ApprovalRequest, asked: Asked, verdict: Verdict, seen: dict[st
     if votes["given"] >= votes["needed"]:
         return None
     evaluated = {"policy": jsontext.loads(request.policy), "rule": verdict.rule, "votes": proof(votes["by"])}
-    entry = audit.record(
+    entry = audit.of_request(
         "vote",
+        request,
         outcome="approved",
-        workspace=request.workspace,
         actor=asked.actor,
-        key=str(request.key),
-        run=str(request.run.uuid),
-        agent_id=request.agent_id,
-        step=request.step,
         reason=asked.reason,
-        digest=request.digest,
         digest_sent=asked.digest is not None,
-        spec_hash=request.spec_hash,
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(evaluated),
-        details=jsontext.dumps(seen) if seen else "",
+        details=jsontext.dumps(asked.seen) if asked.seen else "",
     )
     told = {"outcome": "voted", "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Cast(votes=votes, decision=told)

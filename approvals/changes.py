@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,9 @@ from workflows.errors import Invalid, NotPossible
 from workflows.models import Status
 from workflows.spec.model import ActionStep, Spec
 from workflows.spec.shapes import kind_of
+
+_REFERENCE = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+_HOST = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)?[^/?#]*")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +90,7 @@ def preview(request: ApprovalRequest, record: Record, edits: Json) -> Edited:
         pause, outputs = _rehearsed(request, record, merged)
     except (NoGate, editing.EditRefused, StepFailed) as problem:
         raise _refused(request, record, merged, given, problem) from problem
+    _need_same_host(original.action, pause.action, given)
     return Edited(
         action=pause.action,
         digest=pause.digest,
@@ -223,6 +228,32 @@ def _need_apart(merged: Mapping[str, Json]) -> None:
         outer = next((path for path, other in places.items() if path != inner and place[: len(other)] == other), None)
         if outer is not None:
             raise _invalid(f"edits.{inner}", f"this lies inside {outer}, which is changed as well; change one of them")
+
+
+def _need_same_host(original: Json, action: Json, given: Mapping[str, Json]) -> None:
+    """Invalid where an edit sends what is filled in from the environment to another host: whoever edits would have it.
+
+    Where the host is filled in itself, nobody here knows which it is.
+    """
+    if not isinstance(original, dict) or not isinstance(action, dict) or "url" not in action:
+        return
+    if _host_in(original.get("url")) == _host_in(action["url"]):
+        return
+    others = {name: value for name, value in action.items() if name != "url"}
+    carried = _REFERENCE.search(jsontext.dumps(others))
+    if carried is None:
+        return
+    words = f"with it the call would take {carried[0]}, which is filled in from the environment, to another host"
+    errors = [{"path": f"edits.{path}", "message": words} for path in given if path == "action.url"]
+    errors = errors or [{"path": f"edits.{path}", "message": words} for path in given]
+    told = ", ".join(one["path"] for one in errors)
+    raise Invalid(f"the edits cannot be made: {told}: {words}", errors)
+
+
+def _host_in(url: Json) -> str:
+    """Scheme, user and host as they are written, references kept."""
+    found = _HOST.match(str(url))
+    return found[0] if found is not None else ""
 
 
 def _same(first: dict[str, Any], path: str, value: Json) -> bool:

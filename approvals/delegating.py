@@ -9,17 +9,17 @@ from django.contrib.auth.models import AbstractUser
 from django.db import transaction
 
 from approvals import audit, eligible, people, policy, records
+from approvals.acting import act_on
 from approvals.actors import actor_for_user
-from approvals.errors import AlreadyResolved, ApprovalNotFound
 from approvals.models import ApprovalRequest, Delegation
 from approvals.notices.outbox import tell
 from approvals.policy import Verdict
-from approvals.queue import decision_of
-from approvals.services import TRIES, changed, checked_reason, find_request, proof
+from approvals.services import changed, checked_reason, proof
 from statestore.clock import now
+from statestore.entries import Versioned
 from workflows.actors import Actor
 from workflows.engine import jsontext
-from workflows.errors import Busy, Invalid
+from workflows.errors import Invalid
 from workflows.models import WORKSPACE
 from workflows.runs import check_text
 
@@ -41,24 +41,19 @@ def delegate(
     policy.need(policy.may_decide_at_all(actor))
     why = checked_reason(reason)
     check_text(to, "to")
-    for _ in range(TRIES):
-        request = find_request(key, workspace)
-        stored = None if request is None else records.read(request)
-        if request is None or stored is None:
-            raise ApprovalNotFound(key, decision_of(key, workspace))
+
+    def act(request: ApprovalRequest, stored: Versioned) -> ApprovalRequest | None:
         records.check_format(stored.value)
-        if not records.fits(request, stored.value):
-            continue
         _checked(request, actor, to)
         with transaction.atomic():
-            if records.store_of(workspace, request.agent_id).bump(records.store_key(request.key), stored.version):
-                # Read again inside: who may decide is a question of now.
-                verdict, receiver = _checked(request, actor, to)
-                _hand(request, actor, receiver, verdict, why)
-                return request
-        if records.read(request) is None:
-            raise AlreadyResolved(decision_of(key, workspace))
-    raise Busy("too many people act on this request at once; try again in a moment")
+            if not records.store_of(workspace, request.agent_id).bump(records.store_key(request.key), stored.version):
+                return None
+            # Read again inside: who may decide is a question of now.
+            verdict, receiver = _checked(request, actor, to)
+            _hand(request, actor, receiver, verdict, why)
+        return request
+
+    return act_on(key, act, workspace=workspace)
 
 
 def candidates(request: ApprovalRequest, actor: Actor) -> list[AbstractUser]:
@@ -103,17 +98,11 @@ def _hand(request: ApprovalRequest, actor: Actor, receiver: AbstractUser, verdic
         to_label=name,
         at=now(),
     )
-    audit.record(
+    audit.of_request(
         "delegate",
-        workspace=request.workspace,
+        request,
         actor=actor,
-        key=str(request.key),
-        run=str(request.run.uuid),
-        agent_id=request.agent_id,
-        step=request.step,
         reason=reason,
-        digest=request.digest,
-        spec_hash=request.spec_hash,
         policy=jsontext.dumps(proof(request, verdict)),
         details=jsontext.dumps({"from": actor.label, "to": name, "to_user_id": receiver.pk}),
     )

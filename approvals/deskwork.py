@@ -13,9 +13,10 @@ from approvals import audit, records
 from approvals.eligible import doubt
 from approvals.models import ApprovalRequest, Audience, AuditEntry, RequestStatus
 from approvals.notices.outbox import tell
+from approvals.policy import Verdict
 from approvals.proposals import keep_proposers
 from approvals.records import Record
-from approvals.services import close_request
+from approvals.services import close_request, proof
 from statestore.clock import now
 from statestore.conf import value as setting
 from statestore.entries import ABSENT
@@ -99,7 +100,17 @@ class ApprovalDesk:
         if record is ABSENT:
             return None
         close_request(request, RequestStatus.CANCELLED)
-        self._note("cancel", run, actor, reason, key=str(request.key), outcome="cancelled", digest=request.digest)
+        verdict = Verdict(allowed=True, rule="may operate runs")
+        self._note(
+            "cancel",
+            run,
+            actor,
+            reason,
+            key=str(request.key),
+            outcome="cancelled",
+            digest=request.digest,
+            policy=jsontext.dumps(proof(request, verdict)),
+        )
         return dict(record)
 
     def note(self, act: str, run: Run, actor: Actor, reason: str, successor: Run | None = None) -> None:
@@ -191,5 +202,5 @@ def _proof(policy: Policy, rule: str) -> str:
 
 def _open_request(run: Run) -> ApprovalRequest | None:
     """The request that the run waits for."""
-    waiting = ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN, mode="gate")
+    waiting = ApprovalRequest.objects.filter(run=run, status=RequestStatus.OPEN, mode="gate").select_related("run")
     return waiting.order_by("id").last()

@@ -5,20 +5,20 @@ from __future__ import annotations
 from django.db import transaction
 
 from approvals import answers, changes, policy, proposals, records
+from approvals.acting import act_on
 from approvals.changes import Difference, Editable, Edited, differences, offered, preview
 from approvals.eligible import deciders, doubt
-from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound
+from approvals.errors import ActionChanged
 from approvals.models import ApprovalRequest
 from approvals.policy import Verdict
-from approvals.queue import decision_of
 from approvals.records import Record
-from approvals.services import TRIES, changed, checked_reason, find_request, present_hash, proof
+from approvals.services import changed, checked_reason, present_hash, proof
 from statestore.entries import Versioned
 from statestore.faults import point
 from workflows.actors import Actor
 from workflows.engine import jsontext
 from workflows.engine.values import Json
-from workflows.errors import Busy, Invalid, SpecChanged
+from workflows.errors import Invalid, SpecChanged
 from workflows.models import WORKSPACE
 
 __all__ = ["Difference", "Editable", "Edited", "differences", "edit_request", "offered", "preview"]
@@ -43,21 +43,15 @@ def edit_request(
     """
     policy.need(policy.may_decide_at_all(actor))
     why = checked_reason(reason)
-    for _ in range(TRIES):
-        request = find_request(key, workspace)
-        stored = None if request is None else records.read(request)
-        if request is None or stored is None:
-            raise ApprovalNotFound(key, decision_of(key, workspace))
-        if not records.fits(request, stored.value):
-            continue
+
+    def act(request: ApprovalRequest, stored: Versioned) -> ApprovalRequest | None:
         edited = _checked(request, stored.value, edits, actor, digest)
         point("edit.before_claim")
-        if _put(request, stored, edited, actor, why, sent=digest is not None):
-            point("edit.committed")
-            return request
-        if records.read(request) is None:
-            raise AlreadyResolved(decision_of(key, workspace))
-    raise Busy("too many people act on this request at once; try again in a moment")
+        return request if _put(request, stored, edited, actor, why, sent=digest is not None) else None
+
+    changed_request = act_on(key, act, workspace=workspace)
+    point("edit.committed")
+    return changed_request
 
 
 def _checked(request: ApprovalRequest, record: Record, edits: Json, actor: Actor, digest: str | None) -> Edited:

@@ -58,6 +58,18 @@ def deciders(request: ApprovalRequest) -> set[int]:
     return own | others
 
 
+def everybody(request: ApprovalRequest) -> set[int]:
+    """The ids of all users who may approve or reject this request, whether or not they did already, and its starter.
+
+    A starter without an address for mails, such as an account of a program, is left out.
+    """
+    own = able(policy_of(request), escalated=escalated_to(request))
+    others = standing_in_for(request, own) - own
+    starter = get_user_model().objects.filter(pk__in=[starter_of(request.run)], is_active=True).exclude(email="")
+    found = own | set(holders().filter(pk__in=others).values_list("pk", flat=True))
+    return found | set(starter.values_list("pk", flat=True))
+
+
 def standing_in_for(request: ApprovalRequest, users: set[int]) -> set[int]:
     """Who may act on the request in the place of one of these, as far as the policy lets it be handed on."""
     if not policy_of(request).approvers.delegate:

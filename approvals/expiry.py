@@ -10,15 +10,17 @@ from django.db.models import Q
 from approvals import audit, records
 from approvals.errors import Inconsistent
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.policy import policy_of
+from approvals.notices.outbox import channels_of
+from approvals.policy import Verdict, policy_of
 from approvals.records import Record
-from approvals.services import close_request, present_hash
+from approvals.services import close_request, present_hash, proof
 from statestore.clock import DbNow, now
 from statestore.entries import ABSENT
 from statestore.faults import point
 from workflows import codec
 from workflows.actors import system
 from workflows.endings import end_from_outside
+from workflows.engine import jsontext
 from workflows.engine.events import Expired, Failed, Rejected
 from workflows.engine.gates import EXPIRED
 from workflows.errors import NotPossible
@@ -34,9 +36,9 @@ def expire_due(limit: int = 200) -> int:
 
     Where a tool is to be called, nothing is called here: that is a worker's work.
     """
-    due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).order_by("id")
+    due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).select_related("run")
     closed = 0
-    for request in due[:limit]:
+    for request in due.order_by("id")[:limit]:
         try:
             closed += _expire(request)
         except Inconsistent:
@@ -45,8 +47,11 @@ def expire_due(limit: int = 200) -> int:
     return closed
 
 
-def _end(run: Run, request: ApprovalRequest, record: Record) -> Run | None:
-    """End the waiting run as its policy says (`on_expire`); the run that goes on where a tool is called first."""
+def _end(run: Run, request: ApprovalRequest, record: Record, present: str | None) -> Run | None:
+    """End the waiting run as its policy says (`on_expire`); the run that goes on where a tool is called first.
+
+    `present` is the hash of its spec as the file is now, which counts only there.
+    """
     held = policy_of(request)
     event: Expired | Failed | Rejected = Expired(step=request.step, error=EXPIRED)
     match held.on_expire:
@@ -56,7 +61,7 @@ def _end(run: Run, request: ApprovalRequest, record: Record) -> Run | None:
             event = Rejected(step=request.step, reason=EXPIRED)
     tool = held.on_expire_tool
     if tool is not None:
-        if present_hash(request) == record["spec_hash"]:
+        if present == record["spec_hash"]:
             return _calls(run, request, record, tool)
         words = f"{EXPIRED}; the tool {tool} was not called, because the spec's file is not the one that was asked for"
         event = Expired(step=request.step, error=words)
@@ -64,6 +69,13 @@ def _end(run: Run, request: ApprovalRequest, record: Record) -> Run | None:
     if not end_from_outside(run, where=Q(status=Status.AWAITING), event=event, outputs=outputs):
         raise _not_waiting(run)
     return None
+
+
+def _rule(request: ApprovalRequest) -> str:
+    """What the policy says of a request that nobody decided in time, for the proof."""
+    held = policy_of(request)
+    does = held.on_expire if held.on_expire_tool is None else f"execute_tool({held.on_expire_tool})"
+    return "nobody decided in time" if request.mode == "record" else f"nobody decided in time; on_expire: {does}"
 
 
 def _calls(run: Run, request: ApprovalRequest, record: Record, tool: str) -> Run:
@@ -83,6 +95,9 @@ def _not_waiting(run: Run) -> Inconsistent:
 
 def _expire(request: ApprovalRequest) -> bool:
     store = records.store_of(request.workspace, request.agent_id)
+    # Both may read a spec, which is not done inside the transaction.
+    present = present_hash(request) if policy_of(request).on_expire_tool is not None else None
+    channels_of(request)
     with transaction.atomic():
         record = store.take_expired(records.store_key(request.key), ABSENT)
         if record is ABSENT:
@@ -96,19 +111,13 @@ def _expire(request: ApprovalRequest) -> bool:
         close_request(request, RequestStatus.EXPIRED)
         run = Run.objects.get(pk=request.run_id)
         # Nobody waits for a request of the mode `record`; its run has long gone on.
-        successor = _end(run, request, record) if request.mode != "record" else None
-        audit.record(
+        successor = _end(run, request, record, present) if request.mode != "record" else None
+        audit.of_request(
             "expire",
+            request,
             outcome="expired",
-            workspace=request.workspace,
             actor=system("expiry"),
-            key=str(request.key),
-            run=str(run.uuid),
             successor=str(successor.uuid) if successor is not None else "",
-            agent_id=request.agent_id,
-            step=request.step,
-            digest=request.digest,
-            spec_hash=request.spec_hash,
-            policy=request.policy,
+            policy=jsontext.dumps(proof(request, Verdict(allowed=True, rule=_rule(request)))),
         )
     return True

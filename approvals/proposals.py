@@ -70,18 +70,13 @@ def note(
         )
     else:
         Edit.objects.filter(request=request).delete()
-    audit.record(
+    audit.of_request(
         "edit",
-        workspace=request.workspace,
+        request,
         actor=actor,
-        key=str(request.key),
-        run=str(request.run.uuid),
-        agent_id=request.agent_id,
-        step=request.step,
         reason=reason,
         digest=edited.digest,
         digest_sent=sent,
-        spec_hash=request.spec_hash,
         policy=proof,
         details=jsontext.dumps({"edits": told}),
     )

@@ -94,6 +94,8 @@ def summary(request: ApprovalRequest) -> dict[str, Any]:
         line["toolName"] = request.tool
     if request.mode == "record":
         line["mode"] = request.mode  # no run waits for it
+    if request.doubt:
+        line["doubt"] = request.doubt
     return line
 
 

@@ -9,21 +9,23 @@ from django.db import transaction
 from django.db.models import F
 
 from approvals import audit, binding, policy, proposals, records
+from approvals.acting import act_on
 from approvals.binding import Binding
 from approvals.deskwork import write_audience
 from approvals.drift import place_of
 from approvals.eligible import doubt
-from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
+from approvals.errors import ActionChanged, Inconsistent
 from approvals.models import ApprovalRequest, Audience, Edit, RequestStatus, Vote
+from approvals.notices.outbox import ask_elsewhere
 from approvals.policy import Verdict
-from approvals.queue import decision_of
 from approvals.records import Record
-from approvals.services import TRIES, changed, checked_reason, find_request
+from approvals.services import changed, checked_reason
 from statestore.clock import now
+from statestore.entries import Versioned
 from statestore.faults import point
 from workflows.actors import Actor
 from workflows.engine import jsontext
-from workflows.errors import Busy, Invalid, NotPossible
+from workflows.errors import Invalid, NotPossible
 from workflows.models import WORKSPACE, Run, Status
 from workflows.runs import pin
 from workflows.times import rfc3339
@@ -44,13 +46,8 @@ def rebind(
     if not why:
         message = "a reason is needed; say in a few words why"
         raise Invalid(f"reason: {message}", [{"path": "reason", "message": message}])
-    for _ in range(TRIES):
-        request = find_request(key, workspace)
-        stored = None if request is None else records.read(request)
-        if request is None or stored is None:
-            raise ApprovalNotFound(key, decision_of(key, workspace))
-        if not records.fits(request, stored.value):
-            continue
+
+    def act(request: ApprovalRequest, stored: Versioned) -> ApprovalRequest | None:
         record: Record = stored.value
         policy.need(may_rebind(request, actor))
         records.check_format(record)
@@ -60,12 +57,12 @@ def rebind(
         _need_known_starter(request.run, found)
         place = place_of(request, record, found.file)
         point("rebind.before_claim")
-        if _bind(request, record, stored.version, found, actor=actor, reason=why, sent=digest is not None, place=place):
-            point("rebind.committed")
-            return request
-        if records.read(request) is None:
-            raise AlreadyResolved(decision_of(key, workspace))
-    raise Busy("too many people act on this request at once; try again in a moment")
+        facts = {"actor": actor, "reason": why, "sent": digest is not None, "place": place}
+        return request if _bind(request, record, stored.version, found, **facts) else None
+
+    bound_request = act_on(key, act, workspace=workspace)
+    point("rebind.committed")
+    return bound_request
 
 
 def may_rebind_at_all(actor: Actor) -> Verdict:
@@ -110,24 +107,19 @@ def _bind(request: ApprovalRequest, record: Record, version: int, found: Binding
         if "settled" not in record:
             Edit.objects.filter(request=request).delete()
         point("rebind.written")
-        audit.record(
+        audit.of_request(
             "rebind",
-            workspace=request.workspace,
+            request,
             actor=actor,
-            key=str(request.key),
-            run=str(request.run.uuid),
-            agent_id=request.agent_id,
-            step=request.step,
             reason=act["reason"],
-            digest=bound["digest"],
             digest_sent=act["sent"],
-            spec_hash=found.file.hash,
             policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule}),
             details=jsontext.dumps(
                 {"from": record["spec_hash"], "to": found.file.hash, "place": act["place"], "digest_before": digest}
             ),
         )
         changed(request)
+        ask_elsewhere(request)
     return True
 
 

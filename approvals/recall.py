@@ -8,13 +8,14 @@ from django.db import transaction
 from django.db.models import F
 
 from approvals import audit, kept, policy
+from approvals.acting import find_request
 from approvals.deskwork import open_request
 from approvals.errors import ApprovalNotFound, Inconsistent, in_words
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.notices.outbox import tell
+from approvals.notices.outbox import channels_of, tell
 from approvals.queue import decision_of
 from approvals.records import Record
-from approvals.services import checked_reason, find_request
+from approvals.services import checked_reason
 from statestore.clock import DbNow, now
 from statestore.faults import point
 from workflows import codec
@@ -54,6 +55,7 @@ def withdraw(key: str, *, actor: Actor, reason: str, workspace: str = WORKSPACE)
     policy.need(policy.may_decide(request, actor))
     if not withdrawable(request):
         raise _refusal(request)
+    channels_of(request)  # a spec that has to be read for it is not read inside the transaction
     point("withdraw.before_claim")
     with transaction.atomic():
         reopened = _withdraw(request, actor, words)
@@ -77,19 +79,14 @@ def _withdraw(request: ApprovalRequest, actor: Actor, reason: str) -> ApprovalRe
     if closed != 1:
         raise Inconsistent(f"request {request.pk} was not decided although its run waited; nothing was changed")
     tell(request, "changed")
-    audit.record(
+    audit.of_request(
         "withdraw",
+        request,
         outcome="withdrawn",
-        workspace=request.workspace,
         actor=actor,
-        key=str(request.key),
         run=str(stopped.uuid),
         successor=str(reopened.run.uuid),
-        agent_id=request.agent_id,
-        step=request.step,
         reason=reason,
-        digest=request.digest,
-        spec_hash=request.spec_hash,
         policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule}),
         details=jsontext.dumps({"reopened_as": str(reopened.key)}),
     )

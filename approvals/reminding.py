@@ -11,7 +11,8 @@ from django.db.models import F
 from approvals import audit, eligible
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import tell
-from approvals.policy import policy_of
+from approvals.policy import Verdict, policy_of
+from approvals.services import proof
 from statestore.clock import DbNow, now
 from statestore.faults import point
 from workflows.actors import system
@@ -77,17 +78,11 @@ def _escalate(request: ApprovalRequest) -> bool:
         )
         if won != 1:
             return False
-        audit.record(
+        audit.of_request(
             "escalate",
-            workspace=request.workspace,
+            request,
             actor=system("escalation"),
-            key=str(request.key),
-            run=str(request.run.uuid),
-            agent_id=request.agent_id,
-            step=request.step,
-            digest=request.digest,
-            spec_hash=request.spec_hash,
-            policy=request.policy,
+            policy=jsontext.dumps(proof(request, Verdict(allowed=True, rule=f"it waited for {held.escalate.after} s"))),
             details=jsontext.dumps({"groups": list(groups)}),
         )
         tell(request, "changed")

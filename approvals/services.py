@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -10,12 +10,13 @@ from django.db import transaction
 from django.db.models import F
 
 from approvals import answers, audit, ballots, changes, eligible, kept, looking, policy, proposals, records
+from approvals.acting import act_on
 from approvals.changes import Edited
-from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, Inconsistent
+from approvals.errors import ActionChanged, Inconsistent, in_words
 from approvals.models import ApprovalRequest, RequestStatus
-from approvals.notices.outbox import channels_of, tell
+from approvals.notices.outbox import tell
 from approvals.policy import Verdict
-from approvals.queue import decision_of, is_key
+from approvals.queue import decision_of
 from approvals.records import Record
 from statestore.clock import DbNow, now
 from statestore.entries import ABSENT, Versioned
@@ -26,14 +27,13 @@ from workflows.engine import jsontext
 from workflows.engine.effects import Decision
 from workflows.engine.gates import REJECTED
 from workflows.engine.values import Json
-from workflows.errors import Busy, Invalid, NothingPending, SpecChanged
+from workflows.errors import Invalid, NothingPending, SpecChanged
 from workflows.memory_run import ends
 from workflows.models import WORKSPACE, Run, Status
 from workflows.runs import check_text, newest
 from workflows.successors import call_beside, end_rejected, go_on, leave
 from workflows.times import rfc3339
 
-TRIES = 3
 REASON_LIMIT = 4000
 
 
@@ -51,7 +51,11 @@ class Outcome:
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked:
-    """What the caller wants, checked for shape."""
+    """What the caller wants, checked for shape.
+
+    With what is found out about it before the transaction: `seen` of a clipped action, and whether the spec is still
+    the one that was asked under (`same_spec`, where that matters).
+    """
 
     approved: bool
     reason: str
@@ -60,6 +64,8 @@ class _Asked:
     answers: Json | None
     edited: Edited | None = None
     break_glass: bool = False
+    seen: dict[str, Any] = field(default_factory=dict)
+    same_spec: bool = True
 
     def __post_init__(self) -> None:
         if self.break_glass and not self.approved:
@@ -94,25 +100,17 @@ def decide(
     policy.need(person.at_all)
     why = checked_reason(reason)
     asked = _Asked(approved=approved, reason=why, actor=actor, digest=digest, answers=answers, break_glass=break_glass)
-    for _ in range(TRIES):
-        request = find_request(key, workspace, agent_id)
-        stored = _read(request)
-        if request is None or stored is None:
-            raise ApprovalNotFound(key, decision_of(key, workspace) if agent_id is None else None)
-        if not records.fits(request, stored.value):
-            continue
+
+    def act(request: ApprovalRequest, stored: Versioned) -> Outcome | None:
         point("decide.record_read")
         person.look_at([request])  # a try that follows a lost one meets other votes
         complete = _checked(request, stored.value, asked, edits, person)
-        channels_of(request)  # a spec that has to be read for it is not read inside the transaction
         point("decide.before_claim")
-        outcome = _claim(request, stored, complete)
-        if outcome is not None:
-            point("decide.committed")
-            return outcome
-        if _read(request) is None:
-            raise AlreadyResolved(decision_of(key, workspace))
-    raise Busy("too many people act on this request at once; try again in a moment")
+        return _claim(request, stored, complete)
+
+    outcome = act_on(key, act, workspace=workspace, agent_id=agent_id)
+    point("decide.committed")
+    return outcome
 
 
 def decide_run(run: Run, *, workspace: str = WORKSPACE, **asked: Any) -> Outcome:
@@ -123,24 +121,17 @@ def decide_run(run: Run, *, workspace: str = WORKSPACE, **asked: Any) -> Outcome
     request = waits.order_by("id").last()
     if present.status != Status.AWAITING or request is None:
         status = "running" if present.status == Status.QUEUED else present.status
-        raise NothingPending(f"the run is {status}; nothing is pending", status=status)
+        raise NothingPending(f"the run is {status}; nothing is pending{_last_ending(present)}", status=status)
     return decide(str(request.key), workspace=workspace, **asked)
 
 
-def find_request(key: str, workspace: str = WORKSPACE, agent_id: str | None = None) -> ApprovalRequest | None:
-    """The request with this key in this scope, whatever became of it."""
-    if not is_key(key):
-        return None
-    found = ApprovalRequest.objects.select_related("run").filter(workspace=workspace, key=key)
-    if agent_id is not None:
-        found = found.filter(agent_id=agent_id)
-    return found.first()
-
-
-def _read(request: ApprovalRequest | None) -> Versioned | None:
-    if request is None:
-        return None
-    return records.store_of(request.workspace, request.agent_id).versioned(records.store_key(request.key))
+def _last_ending(run: Run) -> str:
+    """What became of what a run waited for last: whoever comes late is told who was quicker, or who cancelled it."""
+    last = ApprovalRequest.objects.filter(run=run, mode="gate").order_by("id").last()
+    if last is None and run.resumed_from_id is not None:
+        last = ApprovalRequest.objects.filter(run=run.resumed_from_id, mode="gate").order_by("id").last()
+    told = decision_of(str(last.key), run.workspace) if last is not None else None
+    return f" ({in_words(told)})" if told is not None else ""
 
 
 def checked_reason(reason: str | None) -> str:
@@ -159,14 +150,18 @@ def _checked(request: ApprovalRequest, record: Record, asked: _Asked, edits: Jso
     """
     policy.need(person.may(request, approve=asked.approved, break_glass=asked.break_glass))
     records.check_format(record)
-    if asked.approved and present_hash(request) != record["spec_hash"]:
-        raise SpecChanged(recorded=record["spec_hash"], present=present_hash(request))
+    held = policy.policy_of(request)
+    if asked.approved or held.goes_on_after_no:
+        present = present_hash(request)
+        asked = replace(asked, same_spec=present == record["spec_hash"])
+        if asked.approved and not asked.same_spec:
+            raise SpecChanged(recorded=record["spec_hash"], present=present)
     if asked.digest is not None and asked.digest != record["digest"]:
         raise ActionChanged(shown=asked.digest, present=record["digest"])
-    held = policy.policy_of(request)
     answers.check_digest(held, surface=asked.actor.surface, digest=asked.digest)
     answers.check_reason(held, approved=asked.approved, reason=asked.reason, break_glass=asked.break_glass)
-    asked = replace(asked, answers=answers.checked(held, approved=asked.approved, answers=asked.answers))
+    given = answers.checked(held, approved=asked.approved, answers=asked.answers)
+    asked = replace(asked, answers=given, seen=looking.proof(request, record, asked.actor))
     return asked if edits is None else replace(asked, edited=_edited(request, record, asked, edits))
 
 
@@ -202,14 +197,13 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
         # Read again inside: who may decide is a question of now.
         verdict = policy.may_decide(request, asked.actor, approve=asked.approved, break_glass=asked.break_glass)
         policy.need(verdict)
-        seen = looking.proof(request, stored.value, asked.actor)
         version = stored.version + 1
         if asked.edited is not None:
             if not _edit(request, stored.value, version, asked, asked.edited, verdict):
                 transaction.set_rollback(True)
                 return None
             version += 1
-        cast = ballots.cast(request, asked, verdict, seen) if asked.approved and not asked.break_glass else None
+        cast = ballots.cast(request, asked, verdict) if asked.approved and not asked.break_glass else None
         if cast is not None:
             changed(request)
             return Outcome(run=request.run, decision=cast.decision, votes=cast.votes)
@@ -219,7 +213,7 @@ def _claim(request: ApprovalRequest, stored: Versioned, asked: _Asked) -> Outcom
             transaction.set_rollback(True)
             return None
         point("decide.claimed")
-        return _settle(request, record, asked, verdict, seen)
+        return _settle(request, record, asked, verdict)
 
 
 def _edit(
@@ -234,9 +228,9 @@ def _edit(
     return True
 
 
-def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict, seen: dict[str, Any]) -> Outcome:
+def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Verdict) -> Outcome:
     """With the claim in hand: close the request, leave the old run, make the successor, write the proof."""
-    details = seen | ({"glass_broken": True} if asked.break_glass else {})
+    details = asked.seen | ({"glass_broken": True} if asked.break_glass else {})
     if asked.approved and changes.standing(record):
         details["edits"] = changes.facts(changes.differences(record))
     moment = now()
@@ -244,10 +238,9 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
     recall = held.recall if asked.approved and request.mode == "gate" else None
     close_request(request, RequestStatus.DECIDED)
     run = Run.objects.get(pk=request.run_id)
-    may_go_on = asked.approved or not held.goes_on_after_no or present_hash(request) == record["spec_hash"]
-    if not may_go_on:
+    if not asked.same_spec:
         details["not_called"] = "the spec changed, so nothing that it says about a rejection was done"
-    decision = _decision(request, record, asked, moment, goes_on=held.goes_on_after_no and may_go_on)
+    decision = _decision(request, record, asked, moment, goes_on=held.goes_on_after_no and asked.same_spec)
     follow = _companion if request.mode == "record" else _successor
     successor = follow(request, run, record, decision)
     until = Run.objects.values_list("not_before", flat=True).get(pk=successor.pk) if recall else None
@@ -255,26 +248,20 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
         # The same instant at both: what people are told, and what the worker and the withdrawal go by.
         ApprovalRequest.objects.filter(pk=request.pk).update(recall_until=until)
         details["recall_until"] = rfc3339(until)
-    entry = audit.record(
+    entry = audit.of_request(
         "decide",
+        request,
         outcome="approved" if asked.approved else "rejected",
-        workspace=request.workspace,
         actor=asked.actor,
-        key=str(request.key),
-        run=str(run.uuid),
         successor=str(successor.uuid) if successor.pk != run.pk else "",
-        agent_id=request.agent_id,
-        step=request.step,
         reason=asked.reason,
-        digest=record["digest"],
         digest_sent=asked.digest is not None,
-        spec_hash=record["spec_hash"],
         answers="" if asked.answers is None else jsontext.dumps(asked.answers),
         policy=jsontext.dumps(proof(request, verdict)),
         details=jsontext.dumps(details) if details else "",
     )
     if asked.break_glass:
-        others = sorted(eligible.deciders(request) - {asked.actor.user_id or 0})
+        others = sorted(eligible.everybody(request) - {asked.actor.user_id or 0})
         tell(request, "glass_broken", users=others, by=asked.actor.label, reason=asked.reason)
     told = {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Outcome(run=successor, decision=told | ({"recallUntil": rfc3339(until)} if until is not None else {}))

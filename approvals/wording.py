@@ -8,8 +8,10 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import urlsplit
 
+from approvals import changes
+from approvals.changes import Difference
 from approvals.errors import in_words
-from approvals.models import ApprovalRequest, RequestStatus
+from approvals.models import ApprovalRequest, Edit, RequestStatus
 from approvals.policy import policy_of
 from approvals.queue import decision_of
 from approvals.records import Record
@@ -224,6 +226,23 @@ def _fields(value: Json, name: str) -> Iterator[tuple[str, Json]]:
             yield from _fields(inner, f"{name}[{number}]")
     else:
         yield name, value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Changed:
+    """The edits that stand: whose they are, by name, and each value as it was asked first and as it is."""
+
+    by: str
+    values: tuple[Difference, ...]
+
+
+def changed_of(request: ApprovalRequest, record: Record) -> Changed | None:
+    """What people changed of a request that waits; None where nothing is changed."""
+    values = changes.differences(record)
+    if not values:
+        return None
+    names = Edit.objects.filter(request=request).order_by("id").values_list("label", flat=True)
+    return Changed(by=clipped(", ".join(dict.fromkeys(names)) or "somebody", LINE), values=tuple(values))
 
 
 def is_open(request: ApprovalRequest) -> bool:

@@ -139,6 +139,11 @@ def log_level(environment: Mapping[str, str]) -> str:
     return level
 
 
+def no_debug(level: str) -> str:
+    """This level, or INFO where it is DEBUG: for libraries whose DEBUG tells secrets."""
+    return "INFO" if level == "DEBUG" else level
+
+
 def names(environment: Mapping[str, str], name: str, default: list[str]) -> list[str]:
     """A list of names between commas, trimmed, empty ones dropped; `default` when the variable is not set."""
     if name not in environment:

@@ -25,10 +25,23 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
 class HideLinks(logging.Filter):
     """Writes a signed link without its token: Django logs the path of a form that it takes for a forgery."""
 
-    _LINK = re.compile(r"/approvals/link/[^/\s'\"]+")
+    _LINK = re.compile(r"(/(?:approvals|slack)/link/)[^/\s'\"]+")
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
-        if "/approvals/link/" in said:
-            record.msg, record.args = self._LINK.sub("/approvals/link/...", said), ()
+        if "/link/" in said:
+            record.msg, record.args = self._LINK.sub(r"\1...", said), ()
+        return True
+
+
+class Refused(logging.Filter):
+    """A request that Django refuses (too large, too many fields, an unknown host) is a line of the log.
+
+    Whoever sends it was answered, and must not fill the log with tracebacks and errors.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.name.startswith("django.security."):
+            record.exc_info = record.exc_text = None
+            record.levelno, record.levelname = logging.WARNING, "WARNING"
         return True

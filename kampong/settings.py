@@ -138,16 +138,24 @@ LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
-    "filters": {"hide_links": {"()": "kampong.security.HideLinks"}},
+    "filters": {
+        "hide_links": {"()": "kampong.security.HideLinks"},
+        "refused": {"()": "kampong.security.Refused"},
+    },
     "handlers": {
         "stderr": {
             "class": "logging.StreamHandler",
             "stream": sys.stderr,
             "formatter": "plain",
-            "filters": ["hide_links"],
+            "filters": ["hide_links", "refused"],
         }
     },
     "root": {"handlers": ["stderr"], "level": environment.log_level(os.environ)},
-    # A refusal (403, 404, 409) is answered, not logged: the line would carry a traceback, and paths can hold keys.
-    "loggers": {"django.request": {"level": "ERROR"}},
+    "loggers": {
+        # A refusal (403, 404, 409) is answered, not logged: the line would carry a traceback, and paths can hold keys.
+        "django.request": {"level": "ERROR"},
+        # At DEBUG the server logs the headers and the frames of sockets: tokens, cookies, keys.
+        "uvicorn": {"level": environment.no_debug(environment.log_level(os.environ))},
+        "websockets": {"level": environment.no_debug(environment.log_level(os.environ))},
+    },
 }

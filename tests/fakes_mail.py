@@ -16,18 +16,18 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from django.test import override_settings
 
 
-def _nobody(*asked: object) -> AuthResult:
-    return AuthResult(success=False, handled=False)
-
-
 class FakeMail:
-    """`mails` is what arrived; `refuse` maps an address to what is said to it; `says` is the answer to a mail."""
+    """`mails` is what arrived; `refuse` maps an address to what is said to it; `says` is the answer to a mail.
+
+    `password` lets anybody in who knows it; without one nobody's is right.
+    """
 
     def __init__(self) -> None:
         self.mails: list[EmailMessage] = []
         self.recipients: list[list[str]] = []
         self.refuse: dict[str, str] = {}
         self.says = "250 taken"
+        self.password = ""
         self._socket = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._socket.getsockname()[1]
         self._ready = threading.Event()
@@ -51,8 +51,12 @@ class FakeMail:
         return self.says
 
     def _conversation(self) -> SMTP:
-        """Nobody has to sign in, and nobody's password is right."""
-        return SMTP(self, hostname="mail.example.org", auth_require_tls=False, authenticator=_nobody)
+        """Nobody has to sign in."""
+        return SMTP(self, hostname="mail.example.org", auth_require_tls=False, authenticator=self._sign_in)
+
+    def _sign_in(self, server: SMTP, session: Session, envelope: Envelope, mechanism: str, given: Any) -> AuthResult:
+        right = bool(self.password) and given.password == self.password.encode()
+        return AuthResult(success=right, handled=False)
 
     async def _serve(self) -> None:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()

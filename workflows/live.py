@@ -9,24 +9,23 @@ from __future__ import annotations
 
 import itertools
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from django.db import DatabaseError, InterfaceError, connections
+from django.db import DatabaseError, InterfaceError
 
 from workflows import reading
 from workflows.api.authentication import Standing, still_standing
 from workflows.draining import draining
 from workflows.models import Run
+from workflows.tailing import Tailing
 
 logger = logging.getLogger(__name__)
 
 TURN_SECONDS = 0.1
 RECHECK_SECONDS = 3.0
-AFTER_ERROR_SECONDS = 1.0
 _BATCH = 500
 
 
@@ -68,65 +67,14 @@ class _Row:
     successor: int | None
 
 
-class Tailer:
+class Tailer(Tailing[Watch]):
     """Follows runs for watchers."""
 
+    name, reads, turn_seconds = "kampong-tailer", "events", TURN_SECONDS
+
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._left = threading.Event()
-        self._watches: set[Watch] = set()
-        self._thread: threading.Thread | None = None
+        super().__init__()
         self._checked_at = 0.0
-
-    def watch(self, watch: Watch) -> None:
-        """Deliver what follows this watch's place, until `leave`."""
-        with self._lock:
-            self._watches.add(watch)
-            if self._thread is None:
-                self._left.clear()
-                self._thread = threading.Thread(target=self._tail, name="kampong-tailer", daemon=True)
-                self._thread.start()
-
-    def leave(self, watch: Watch) -> None:
-        """This watcher is gone; told more than once, it is gone all the same."""
-        with self._lock:
-            self._watches.discard(watch)
-            if not self._watches:
-                self._left.set()
-
-    @property
-    def watchers(self) -> int:
-        """How many watch now."""
-        with self._lock:
-            return len(self._watches)
-
-    @property
-    def running(self) -> bool:
-        """Whether the thread lives; it ends once nobody watches."""
-        return self._thread is not None
-
-    def _tail(self) -> None:
-        try:
-            while self._still_watched():
-                try:
-                    self._turn()
-                    self._left.wait(TURN_SECONDS)
-                except (DatabaseError, InterfaceError) as error:
-                    # Watchers keep their places, and read on when the database is back.
-                    logger.warning("cannot read events (%s); trying again", type(error).__name__)
-                    connections.close_all()
-                    self._left.wait(AFTER_ERROR_SECONDS)
-        finally:
-            connections.close_all()
-
-    def _still_watched(self) -> bool:
-        """Otherwise this thread is signed off in the same breath, so that the next watcher starts another."""
-        with self._lock:
-            if self._watches:
-                self._left.clear()
-                return True
-            self._thread = None
-            return False
 
     def _turn(self) -> None:
         if draining.is_set():
@@ -180,9 +128,8 @@ class Tailer:
             watch.deliver(Closed(reason=reason))
             self.leave(watch)
 
-    def _all(self) -> list[Watch]:
-        with self._lock:
-            return list(self._watches)
+    def _lost(self, watches: list[Watch]) -> None:
+        self._close(watches, "events cannot be read; connect again")
 
 
 def _rows(run_ids: Iterable[int]) -> Iterator[_Row]:

@@ -26,7 +26,7 @@ _STATUSES = {
     WAITING: "Waiting",
     "decided": "Decided",
     "expired": "Expired",
-    "cancelled": "Cancelled",
+    "cancelled": "Cancelled or withdrawn",
     "all": "All, newest first",
 }
 _SPANS = {"1h": "1 hour", "4h": "4 hours", "1d": "1 day", "1w": "1 week"}

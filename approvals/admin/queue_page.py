@@ -21,6 +21,7 @@ from statestore.clock import now
 from workflows.admin.base import ReadOnlyAdmin
 from workflows.admin.listing import Listed, listed
 from workflows.admin.words import ago, clipped
+from workflows.registry import present_hash
 
 PER_PAGE = 50
 #: A request that asks for the list alone says so in this header; the page's own script does.
@@ -64,7 +65,11 @@ def queue_page(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest) -> Ht
     person = policy.Person(actor_of(request))
     person.look_at(page.rows)
     acts = bulk.ACTS if status == WAITING and person.at_all.allowed else ()
-    rows = [_row(row) | {"may": bool(acts) and person.may(row).allowed} for row in page.rows]
+    drifted = _drifted(page.rows) if status == WAITING else set()
+    rows = [
+        _row(row) | {"may": bool(acts) and person.may(row).allowed, "spec_changed": row.pk in drifted}
+        for row in page.rows
+    ]
     context: dict[str, Any] = {
         "filters": filters,
         "is_waiting": status == WAITING,
@@ -106,8 +111,22 @@ def folded(rows: Iterable[dict[str, Any]]) -> list[Like]:
     for row in rows:
         asked: ApprovalRequest = row["request"]
         same = (asked.agent_id, asked.step, asked.kind, asked.tool, asked.phase, asked.mode)
-        found.setdefault((*same, asked.status, asked.policy, asked.digest, row["line"]), []).append(row)
+        told = (row["line"], row["doubt"], row["spec_changed"])
+        found.setdefault((*same, asked.status, asked.policy, asked.digest, *told), []).append(row)
     return [Like(rows=alike) for alike in found.values()]
+
+
+def _drifted(rows: Iterable[ApprovalRequest]) -> set[int]:
+    """Those whose spec's file is not the one that they were asked under; each file is looked at once."""
+    present: dict[tuple[str, str], str | None] = {}
+    found = set()
+    for row in rows:
+        place = (row.agent_id, row.run.source)
+        if place not in present:
+            present[place] = present_hash(*place)
+        if present[place] != row.spec_hash:
+            found.add(row.pk)
+    return found
 
 
 def picks_of(rows: Iterable[dict[str, Any]]) -> str:

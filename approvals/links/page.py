@@ -20,6 +20,7 @@ from approvals.typed import BEGUN, begun_with
 from workflows.actors import Actor
 from workflows.admin.words import ago, clipped, data, visible
 from workflows.engine import jsontext
+from workflows.engine.values import NOTHING
 
 SIGN_IN = "admin:approvals_approvalrequest_decide"
 #: The characters of all earlier outputs together, and of one.
@@ -93,6 +94,7 @@ def _waiting(row: ApprovalRequest, record: Record, actor: Actor) -> dict[str, An
         "recorded_hash": record["spec_hash"][:12],
         "present_hash": present[:12] if present else "",
         "previous": _previous(record),
+        "changed": _changed(row, record),
         "outputs": _outputs(record),
         **_shown(row, record, actor),
         **_votes(row, actor),
@@ -133,6 +135,18 @@ def _votes(row: ApprovalRequest, actor: Actor) -> dict[str, Any]:
         "answered": [(clipped(name, 120), data(value)) for name, value in answered.items()] if answered else [],
         "counted": words.vote_counts(votes) if mine else "",
     }
+
+
+def _changed(row: ApprovalRequest, record: Record) -> dict[str, Any] | None:
+    """What people changed since it was asked first, the values beside each other."""
+    changed = words.changed_of(row, record)
+    if changed is None:
+        return None
+    lines = [
+        (clipped(one.path, 120), *(None if side is NOTHING else data(side) for side in (one.before, one.after)))
+        for one in changed.values
+    ]
+    return {"by": changed.by, "lines": lines}
 
 
 def _previous(record: Record) -> dict[str, Any] | None:

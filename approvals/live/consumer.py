@@ -15,7 +15,7 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 
 from approvals.live.entrance import standings_of
-from approvals.live.watching import NOT_ALLOWED, TOO_SLOW, Closed, Message, Watch, tailer
+from approvals.live.watching import NOT_ALLOWED, TOO_SLOW, TRY_AGAIN, Closed, Message, Watch, tailer
 from workflows.engine import jsontext
 from workflows.errors import NotAllowed, NotAuthenticated
 
@@ -23,7 +23,6 @@ logger = logging.getLogger(__name__)
 
 #: Messages that a slow reader may lag behind before it has to connect again.
 BACKLOG = 100
-TRY_AGAIN = 1013
 
 
 class ApprovalsConsumer(AsyncWebsocketConsumer):  # type: ignore[misc]  # channels ships no types

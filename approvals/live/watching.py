@@ -7,14 +7,10 @@ whichever process did it, it is not there any more.
 
 from __future__ import annotations
 
-import logging
-import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
-
-from django.db import DatabaseError, InterfaceError, connections
 
 from approvals import counting
 from approvals.models import ApprovalRequest
@@ -22,8 +18,7 @@ from approvals.queue import open_requests, summary
 from workflows.api.authentication import Standing, still_standing
 from workflows.draining import draining
 from workflows.pooling import give_connection_back
-
-logger = logging.getLogger(__name__)
+from workflows.tailing import Tailing
 
 TURN_SECONDS = 1.0
 RECHECK_SECONDS = 10.0
@@ -31,7 +26,7 @@ RECHECK_SECONDS = 10.0
 PAGE = 50
 
 #: Why a socket is closed from here; the numbers of WebSocket (RFC 6455), 4403 for what HTTP calls 403.
-NOT_ALLOWED, GOING_AWAY, TOO_SLOW = 4403, 1001, 1013
+NOT_ALLOWED, GOING_AWAY, TOO_SLOW, TRY_AGAIN = 4403, 1001, 1013, 1013
 
 Message = dict[str, Any]
 
@@ -55,70 +50,29 @@ class Watch:
     number: int = field(default=-1, init=False)
 
 
-class QueueTailer:
-    """Follows the queue for watchers."""
+class QueueTailer(Tailing[Watch]):
+    """Follows the queue for watchers; each is delivered a snapshot first."""
+
+    name, reads, turn_seconds = "kampong-queue-tailer", "the queue", TURN_SECONDS
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._watches: set[Watch] = set()
-        self._thread: threading.Thread | None = None
+        super().__init__()
         self._keys: dict[int, str] = {}
         self._checked_at = 0.0
 
     def watch(self, watch: Watch) -> None:
-        """Deliver a snapshot and then what changes, until `leave`."""
-        with self._lock:
-            self._watches.add(watch)
-            self._wake.set()
-            if self._thread is None:
-                self._keys = {}
-                self._thread = threading.Thread(target=self._tail, name="kampong-queue-tailer", daemon=True)
-                self._thread.start()
+        """Deliver a snapshot at once and then what changes, until `leave`."""
+        super().watch(watch)
+        self._wake.set()
 
-    def leave(self, watch: Watch) -> None:
-        """This watcher is gone; told more than once, it is gone all the same."""
-        with self._lock:
-            self._watches.discard(watch)
-            if not self._watches:
-                self._wake.set()
+    def _begin(self) -> None:
+        self._keys = {}
 
-    @property
-    def watchers(self) -> int:
-        """How many watch now."""
-        with self._lock:
-            return len(self._watches)
-
-    @property
-    def running(self) -> bool:
-        """Whether the thread lives; it ends once nobody watches."""
-        return self._thread is not None
-
-    def _tail(self) -> None:
-        try:
-            while self._still_watched():
-                try:
-                    self._turn()
-                except (DatabaseError, InterfaceError) as error:
-                    # Nothing was told: the next turn tells the whole difference.
-                    logger.warning("cannot read the queue (%s); trying again", type(error).__name__)
-                    connections.close_all()
-                self._wake.wait(TURN_SECONDS)
-        finally:
-            connections.close_all()
-
-    def _still_watched(self) -> bool:
-        """Otherwise this thread is signed off in the same breath, so that the next watcher starts another."""
-        with self._lock:
-            if self._watches:
-                self._wake.clear()
-                return True
-            self._thread = None
-            return False
+    def _lost(self, watches: list[Watch]) -> None:
+        self._close(watches, TRY_AGAIN)
 
     def _turn(self) -> None:
-        with self._lock:
-            watches = list(self._watches)
+        watches = self._all()
         if draining.is_set():
             self._close(watches, GOING_AWAY)
             return

@@ -173,6 +173,9 @@ def _deliver(message: EmailMultiAlternatives, hiding: Redactor) -> None:
     except (smtplib.SMTPException, OSError) as problem:
         raise TryLater(f"the mail server is away: {_words(problem, hiding)}") from None
     except (UnicodeError, ValueError) as problem:
+        if not f"{settings.EMAIL_HOST_USER}{settings.EMAIL_HOST_PASSWORD}".isascii():
+            # The error would name a character of them.
+            raise TryLater("the user or password of EMAIL_URL is not plain ASCII, and no other can be sent") from None
         raise Undeliverable(f"no mail can be made for it: {_words(problem, hiding)}") from None
 
 

@@ -73,7 +73,7 @@ def letter_of(notice: Notice, request: ApprovalRequest, *, link: str, to_viewer:
     content = _Content(
         opening=opening.format(agent=agent, by=by),
         link_says=_link_says(notice, to_viewer),
-        facts=list(_facts(request, told if to_viewer else {}, line if to_viewer else "")),
+        facts=[*_facts(request, told if to_viewer else {}, line if to_viewer else ""), *_besides(record)],
         message=_lines(str(record["reason"])) if record is not None and request.kind == "approval" else [],
         rows=_rows(request, record["action"]) if record is not None else [],
         rows_title="The answer" if request.kind == "guardrail" else "What is sent",
@@ -90,6 +90,15 @@ def _link_says(notice: Notice, to_viewer: bool) -> str:
     if notice.about == "glass_broken":
         return "What became of it" if to_viewer else "Sign in to read what became of it"
     return "Read it and decide" if to_viewer else "Sign in to read it and decide"
+
+
+def _besides(record: records.Record | None) -> Iterator[tuple[str, str]]:
+    if record is not None and "previous" in record:
+        why = str(record["previous"]["what_differs"]).removeprefix("nothing: ")
+        yield "Asked again", clipped(why, 1000)
+    said = record.get("advice", {}).get("reason") if record is not None else None
+    if said:
+        yield "What its rules said", clipped(str(said), 1000)
 
 
 def _facts(request: ApprovalRequest, told: dict[str, Any], line: str) -> Iterator[tuple[str, str]]:

@@ -28,18 +28,44 @@ def tell(request: ApprovalRequest, about: About, *, users: Iterable[int] = (), *
     """Write one notice for each place that is to be told, inside the caller's transaction.
 
     The places are the channels of the request; `users` are told by mail besides, each by themselves. Where there is
-    none, nothing is asked of the database. `facts` are kept as JSON: texts for people, no secrets, no keys.
+    none, nothing is asked of the database about a request that was read with its run. `facts` are kept as JSON: texts
+    for people, no secrets, no keys.
     """
-    places = [place for channel in channels_of(request) for place in _places(channel, about)]
-    places += [("email", {"user": user}) for user in users]
-    if not places:
-        return
-    moment = now()
-    written = jsontext.dumps(facts)
-    revision = request.revision if about == "opened" else _revision(request)
+    places = _places_of(request, about)
+    places += [("email", jsontext.canonical({"user": user})) for user in users]
+    if about in UPDATES and request.run.rebinds:
+        # Cards are also where the spec before announced it.
+        places += [(kind, address) for kind, address in _asked(request) if kind == "slack"]
+    if places:
+        _write(request, about, places, request.revision if about == "opened" else _revision(request), facts)
+
+
+def ask_elsewhere(request: ApprovalRequest) -> None:
+    """After a rebind: the places that the spec before did not name are asked as well."""
+    asked = _asked(request)
+    if places := [place for place in _places_of(request, "opened") if place not in asked]:
+        _write(request, "opened", places, _revision(request), {})
+
+
+def _places_of(request: ApprovalRequest, about: About) -> list[tuple[str, str]]:
+    places = (place for channel in channels_of(request) for place in _places(channel, about))
+    return [(kind, jsontext.canonical(address)) for kind, address in places]
+
+
+def _asked(request: ApprovalRequest) -> list[tuple[str, str]]:
+    """Where it was announced so far."""
+    opened = Notice.objects.filter(request=request, about="opened").order_by("id")
+    return list(opened.values_list("channel", "address"))
+
+
+def _write(
+    request: ApprovalRequest, about: About, places: list[tuple[str, str]], revision: int, facts: dict[str, Any]
+) -> None:
+    """One row a place, each once."""
+    moment, written = now(), jsontext.dumps(facts)
     Notice.objects.bulk_create(
         _notice(request, about, kind, address, revision=revision, facts=written, moment=moment)
-        for kind, address in dict.fromkeys((kind, jsontext.canonical(address)) for kind, address in places)
+        for kind, address in dict.fromkeys(places)
     )
 
 

@@ -14,10 +14,11 @@ from django.urls import NoReverseMatch
 from approvals import addresses, ballots, policy, records
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.slack_text import FALLBACK_LIMIT, Block, button, context, escaped, link, section
-from approvals.wording import ending_of, is_open, left, parts_of
+from approvals.records import Record
+from approvals.wording import changed_of, ending_of, is_open, left, parts_of
 from statestore.clock import now
 from workflows.engine import jsontext
-from workflows.engine.values import Json
+from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.spec.policy_model import Policy
 from workflows.visible import clipped
 
@@ -27,6 +28,7 @@ BLOCK = "kampong:"
 VERDICT = "kampong_verdict"
 PAGE = "admin:approvals_approvalrequest_decide"
 MOST_LINES = 12
+MOST_CHANGES = 5
 NAME_LIMIT, VALUE_LIMIT = 80, 200
 
 
@@ -91,7 +93,10 @@ def _open(request: ApprovalRequest) -> Card:
     blocks = [section(request.reason)]
     if action is not None:
         blocks.append(section("\n".join(lines_of(request.kind, action))))
-    blocks.append(context(f"{request.agent_id}, step {request.step}", *_notes(request, held)))
+    said = record.get("advice", {}).get("reason") if record is not None else None
+    told = [f"what its rules said: {said}"] if said else []
+    blocks += [*_before(request, record), *_changes(request, record)] if record is not None else []
+    blocks.append(context(f"{request.agent_id}, step {request.step}", *told, *_notes(request, held)))
     page = page_of(request)
     if page:
         label = "Open the page to change values before approving" if held.editable else "Open the page"
@@ -106,6 +111,42 @@ def _open(request: ApprovalRequest) -> Card:
         }
     )
     return Card(text=escaped(request.reason, FALLBACK_LIMIT), blocks=blocks)
+
+
+def _before(request: ApprovalRequest, record: Record) -> list[Block]:
+    """Why this is asked again, and what of it was shown otherwise before."""
+    earlier = record.get("previous")
+    if earlier is None:
+        return []
+    why = str(earlier["what_differs"]).removeprefix("nothing: ")
+    present = set(lines_of(request.kind, record["action"])) if record["action"] is not None else set()
+    old = lines_of(request.kind, earlier["action"]) if earlier["action"] is not None else []
+    gone = [one for one in old if one not in present]
+    more = [f"… and {len(gone) - MOST_CHANGES} more, which the page shows"] if len(gone) > MOST_CHANGES else []
+    shown = ["What was shown before:", *gone[:MOST_CHANGES], *more] if gone else []
+    rebound = earlier.get("rebound")
+    head = f"Bound to a changed spec by {rebound['by']}" if rebound else "This is asked again"
+    return [section("\n".join([f"{head}: {why}.", *shown]))]
+
+
+def _changes(request: ApprovalRequest, record: Record) -> list[Block]:
+    """What people changed since it was asked, a line each; more than Slack has room for is counted."""
+    changed = changed_of(request, record)
+    if changed is None:
+        return []
+    lines = [
+        f"{clipped(one.path, NAME_LIMIT)}: {_value(one.before)} → {_value(one.after)}"
+        for one in changed.values[:MOST_CHANGES]
+    ]
+    more = len(changed.values) - MOST_CHANGES
+    lines += [f"… and {more} more, which the page shows"] if more > 0 else []
+    return [section("\n".join([f"Changed by {changed.by} since it was asked:", *lines]))]
+
+
+def _value(value: MaybeJson) -> str:
+    if value is NOTHING:
+        return "(not known any more)"
+    return clipped(jsontext.dumps(value)[: VALUE_LIMIT * 8], VALUE_LIMIT)
 
 
 def _notes(request: ApprovalRequest, held: Policy) -> list[str]:

@@ -9,6 +9,7 @@ from django.db import InterfaceError, OperationalError
 from django.urls import NoReverseMatch
 
 from approvals import addresses, policy, services
+from approvals.acting import find_request
 from approvals.actors import actor_for_user
 from approvals.errors import ActionChanged, AlreadyResolved, ApprovalNotFound, in_words
 from approvals.models import ApprovalRequest, Notice, NoticeStatus
@@ -105,7 +106,7 @@ def _actor(account: Account) -> Actor:
 def _waiting(asked: Click | Sent, actor: Actor) -> ApprovalRequest | None:
     """The request, while it can be decided. NotAllowed before any look-up."""
     policy.need(policy.may_decide_at_all(actor))
-    request = services.find_request(asked.key)
+    request = find_request(asked.key)
     return request if request is not None and is_open(request) else None
 
 
@@ -147,7 +148,7 @@ def _with_errors(request: ApprovalRequest, form: Sent, errors: list[dict[str, st
 
 def _form_refused(refusal: Exception, form: Sent) -> Reply:
     if isinstance(refusal, Invalid) and refusal.extra["errors"]:
-        request = services.find_request(form.key)
+        request = find_request(form.key)
         if request is not None:
             return _with_errors(request, form, refusal.extra["errors"])
     sentence = _sentence(refusal)
@@ -211,7 +212,7 @@ def _card(key: str) -> list[Message]:
 
 def _found(key: str) -> ApprovalRequest | None:
     try:
-        return services.find_request(key)
+        return find_request(key)
     except (OperationalError, InterfaceError):
         return None
 

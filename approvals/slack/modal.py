@@ -194,14 +194,13 @@ class _Typed:
                 option = element.get("selected_option")
                 return [self._choice(key, option)] if option else [""]
             case "multi_static_select":
-                return [self._choice(key, option) for option in element.get("selected_options") or ()]
+                options = element.get("selected_options")
+                return [self._choice(key, option) for option in options] if isinstance(options, list) else []
         text = element.get("value")
         return [text if isinstance(text, str) else ""]
 
     def _choice(self, key: str, option: Any) -> str:
         """The value behind an option; a text that is none of them where Slack sends one that was not offered."""
         number = option.get("value") if isinstance(option, dict) else None
-        choices = self._choices.get(key, [])
-        if isinstance(number, str) and number.isascii() and number.isdigit() and int(number) < len(choices):
-            return choices[int(number)]
-        return "not offered"
+        offered = {str(at): choice for at, choice in enumerate(self._choices.get(key, []))}
+        return offered.get(number, "not offered") if isinstance(number, str) else "not offered"

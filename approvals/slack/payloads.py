@@ -108,9 +108,13 @@ def _sent(payload: dict[str, Any]) -> Sent:
 
 
 def _account(payload: dict[str, Any]) -> Account:
-    """In an organisation the team can be missing, and the organisation stands in its place."""
+    """The person's own team, which in a shared channel need not be the one where the button is.
+
+    Slack's ids of people are of one team: somebody of another may bear the same. Where nothing says whose a person is,
+    it is the team of the button's, and in an organisation, where that can be missing, the organisation.
+    """
     user = _object(payload, "user", "payload")
-    places = (payload.get("team"), {"id": user.get("team_id")}, payload.get("enterprise"))
+    places = ({"id": user.get("team_id")}, payload.get("team"), payload.get("enterprise"))
     team = next((place["id"] for place in places if isinstance(place, dict) and place.get("id")), "")
     name = user.get("username") or user.get("name") or ""
     return account(str(team), _text(user, "id", "payload.user"), str(name))

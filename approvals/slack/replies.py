@@ -1,7 +1,8 @@
 """The visible answer to a click, posted to the address that Slack gave with it, after the acknowledgement.
 
 Such an address is good for half an hour and is a secret of its kind: it is held in memory and neither stored nor
-logged. What is posted there is a courtesy; the card itself is kept up to date by the outbox.
+logged. What is posted there is a courtesy; the card itself is kept up to date by the outbox. A process that ends waits
+for the answers that are being posted, and drops those that had to wait for them.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPException
 from typing import Any
@@ -18,6 +20,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from approvals.notices.slack_text import FALLBACK_LIMIT, Block, escaped, section
 from statestore.conf import value as setting
+from workflows.draining import draining
 
 logger = logging.getLogger("kampong.slack")
 
@@ -71,11 +74,14 @@ def post_later(url: str, messages: list[Message]) -> None:
     if not _room.acquire(blocking=False):
         logger.warning("the answer to a click is not posted: too many wait already")
         return
-    _pool.submit(_post_all, url, messages)
+    _pool.submit(_post_all, url, messages, time.monotonic())
 
 
-def _post_all(url: str, messages: list[Message]) -> None:
+def _post_all(url: str, messages: list[Message], asked_at: float) -> None:
     try:
+        if draining.is_set() and time.monotonic() - asked_at > TIMEOUT_SECONDS:
+            logger.warning("the answer to a click is not posted: it had to wait, and this process ends")
+            return
         for message in messages:
             _post(url, message)
     except HTTPError as error:

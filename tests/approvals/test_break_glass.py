@@ -10,6 +10,7 @@ import pytest
 from django.contrib.auth.models import User
 
 from approvals import audit, policy
+from approvals.delegating import delegate
 from approvals.errors import ActionChanged
 from approvals.models import ApprovalRequest, AuditEntry, Notice, Vote
 from approvals.queue import detail
@@ -65,6 +66,19 @@ def test_everybody_is_told(tmp_path: Path, ines: User, monkeypatch: pytest.Monke
     told = Notice.objects.filter(about="glass_broken").order_by("id")
     assert [json.loads(one.address) for one in told] == [{"to": "all@house.test"}, {"user": asha.pk}]
     assert [json.loads(one.facts) for one in told] == [{"by": "ines", "reason": "the bank closes at five"}] * 2
+
+
+def test_who_voted_who_stands_in_and_who_started_it_are_told_as_well(tmp_path: Path, ines: User) -> None:
+    asha, ben, olaf = member("asha", "finance"), member("ben", "finance"), member("olaf")
+    starter = User.objects.create(username="stan", email="stan@house.test")
+    member("bystander")
+    spec = a_sign(tmp_path, "approvers: {groups: [finance], quorum: 3, four_eyes: true, delegate: true}")
+    _, key = to_pause(spec, actor=acting(starter))
+    delegate(key, to="olaf", actor=acting(ben))
+    decide(key, approved=True, actor=acting(asha))
+    smash(key, ines)
+    told = Notice.objects.filter(about="glass_broken")
+    assert {json.loads(one.address)["user"] for one in told} == {asha.pk, ben.pk, olaf.pk, starter.pk}
 
 
 def test_the_permission_and_the_circle_are_needed_all_the_same(tmp_path: Path, ines: User) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,10 +16,12 @@ from approvals import policy
 from approvals.delegating import delegate
 from approvals.eligible import deciders
 from approvals.models import ApprovalRequest
+from approvals.recall import withdraw
 from approvals.services import decide
-from tests.approvals.policies import a_sign, member
+from tests.approvals.policies import a_sign, member, text_of, written
 from tests.conftest import People
 from tests.workbench import ASKING, acting, begin, key_of, to_pause, write_spec
+from workflows import registry
 from workflows.advance import advance
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -120,3 +122,35 @@ def test_where_another_backend_has_a_say_each_voter_is_asked_by_itself(tmp_path:
     settings.AUTHENTICATION_BACKENDS = ["tests.approvals.backends.NotBo", own]
     assert [vote.label for vote in policy.votes(request)] == ["ana"]
     assert not policy.may_decide(request, acting(User.objects.get(username="bo"))).allowed
+
+
+def _inside(statements: list[str]) -> list[str]:
+    """Those between the beginning and the end of the transaction."""
+    first = next(number for number, text in enumerate(statements) if text.startswith("BEGIN"))
+    return statements[first:]
+
+
+def test_nothing_is_read_of_a_spec_or_of_what_was_looked_at_inside_the_transaction(
+    tmp_path: Path,
+) -> None:
+    """Both would hold a lock meanwhile: a spec is parsed, and what is clipped is known by rendering all of it."""
+    held = "recall: 1h, approvers: {groups: [board], delegate: true}"
+    spec = written(tmp_path, text_of(f'{{step: sign, type: approval, message: "{{{{ input }}}}", {held}}}'))
+    _, key = to_pause(spec, input="x" * 30_000)
+    member("taker")
+    giver = acting(member("giver", "board"), "admin")
+    acts: dict[str, Callable[[], object]] = {
+        "delegate": lambda: delegate(key, to="taker", actor=giver),
+        "decide": lambda: decide(key, approved=True, actor=giver),
+        "withdraw": lambda: withdraw(key, actor=giver, reason="wait"),
+    }
+    for name, act in acts.items():
+        registry.pinned.cache_clear()
+        with CaptureQueriesContext(connection) as caught:
+            act()
+        statements = [query["sql"] for query in caught.captured_queries]
+        assert any('"workflows_specversion"' in text for text in statements), name
+        assert (name == "decide") is any('"approvals_look"' in text for text in statements), name
+        for text in _inside(statements):
+            assert '"workflows_specversion"' not in text, (name, text)
+            assert '"approvals_look"' not in text, (name, text)

@@ -73,7 +73,7 @@ def test_the_second_decision_is_told_who_gave_the_first(paying: Paying, people: 
         decide(key, approved=True, actor=acting(people.approver))
     decision = told.value.extra["decision"]
     assert (decision["outcome"], decision["by"], decision["surface"]) == ("rejected", "approver", "api")
-    with pytest.raises(NothingPending):
+    with pytest.raises(NothingPending, match=r"nothing is pending \(rejected by approver on .* \(api\)\)"):
         decide_run(run, approved=True, actor=acting(people.approver))
 
 
@@ -184,6 +184,8 @@ def test_cancelling_a_waiting_run_voids_its_request(paying: Paying, people: Peop
     with pytest.raises(ApprovalNotFound) as told:
         decide(key, approved=True, actor=acting(people.approver))
     assert told.value.extra["decision"]["outcome"] == "cancelled"
+    with pytest.raises(NothingPending, match=r"the run is cancelled; nothing is pending \(cancelled by operator on"):
+        decide_run(run, approved=True, actor=acting(people.approver))
 
 
 def test_an_expired_request_is_refused_before_any_sweep(tmp_path: Path, people: People, clock: Clock) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import socket
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from approvals.notices.mail import MailCarrier
 from approvals.notices.outbox import tell
 from approvals.notices.sender import send_due
 from approvals.services import decide
+from approvals.signedlinks import token_for
 from tests.approvals.policies import a_sign
 from tests.conftest import Clock, People
 from tests.fakes_mail import FakeMail, mail_server
@@ -105,8 +107,33 @@ def test_a_password_that_is_refused_is_an_operators_to_mend(notice: Notice, mail
         told = refusal(notice, TryLater)
     assert told.startswith("the mail server does not take the user or password of EMAIL_URL: 535")
     assert "canary" not in told
+    with override_settings(EMAIL_HOST_USER="desk", EMAIL_HOST_PASSWORD="pässword"):
+        assert refusal(notice, TryLater) == (
+            "the user or password of EMAIL_URL is not plain ASCII, and no other can be sent"
+        )
     with override_settings(EMAIL_USE_TLS=True):
         assert "EMAIL_URL asks for what the server cannot: STARTTLS" in refusal(notice, TryLater)
+
+
+def test_a_server_that_tells_the_password_or_the_link_tells_nobody_here(
+    notice: Notice, mail_server: FakeMail, people: People, caplog: pytest.LogCaptureFixture
+) -> None:
+    mail_server.password = "canary-password"
+    token = token_for(ApprovalRequest.objects.get(), people.approver)
+    sent = [base64.b64encode(text.encode()).decode() for text in ("canary-password", "\0desk\0canary-password")]
+    told = " ".join([*sent, "canary-password", f"https://kampong.example.org/desk/approvals/link/{token}"])
+    with override_settings(EMAIL_HOST_USER="desk", EMAIL_HOST_PASSWORD="canary-password"):
+        for says in (f"554 5.7.1 spam: {told}", f"451 4.7.1 later: {told}"):
+            mail_server.says = says
+            shown = refusal(notice, Exception)
+            assert shown.partition("[")[0].endswith(("spam: ", "later: "))
+            assert [part for part in (*sent, "canary", token) if part in shown] == []
+        mail_server.refuse["approver@example.org"] = f"450 {told}"
+        assert "canary" not in refusal(notice, TryLater)
+        send_due()
+    notice.refresh_from_db()
+    assert "canary" not in notice.error + caplog.text
+    assert token not in notice.error + caplog.text
 
 
 def test_a_person_who_is_gone_or_has_no_address_is_not_mailed(notice: Notice, people: People) -> None:

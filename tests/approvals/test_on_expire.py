@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from approvals.expiry import expire_due
 from approvals.models import ApprovalRequest, AuditEntry
 from approvals.services import decide
 from statestore.models import StateRecord
-from tests.approvals.policies import ANSWERS, a_pay, a_sign, text_of, written
+from tests.approvals.policies import ANSWERS, a_pay, a_sign, member, text_of, written
 from tests.conftest import Clock, People
 from tests.fakes_tools import FakeTools
 from tests.workbench import acting, begin, to_pause, work
@@ -73,6 +74,7 @@ def test_the_audit_says_that_it_was_nobody_and_names_the_run_that_calls(
 ) -> None:
     run, _ = expired(a_sign(tmp_path, POLICY, url=tools.url), clock)
     entry = AuditEntry.objects.get()
+    assert json.loads(entry.policy)["rule"] == "nobody decided in time; on_expire: execute_tool(tell)"
     assert (entry.act, entry.outcome, entry.surface, entry.actor_user_id) == ("expire", "expired", "system", None)
     assert entry.successor == str(newest(run).uuid)
 
@@ -160,3 +162,13 @@ def test_an_expired_run_cannot_be_retried(tmp_path: Path, tools: FakeTools, peop
     work()
     with pytest.raises(NotPossible, match="only an interrupted or failed run"):
         retry_run(newest(run), actor=acting(people.operator), reason="once more")
+
+
+def test_the_votes_that_were_not_enough_are_in_the_proof_of_the_expiry(tmp_path: Path, clock: Clock) -> None:
+    _, key = to_pause(a_sign(tmp_path, "approvers: {quorum: 2}, expires_in: 1h, on_expire: fail"))
+    decide(key, approved=True, actor=acting(member("asha")))
+    clock.advance(3601)
+    assert expire_due() == 1
+    evaluated = json.loads(AuditEntry.objects.get(act="expire").policy)
+    assert evaluated["rule"] == "nobody decided in time; on_expire: fail"
+    assert [vote["by"] for vote in evaluated["votes"]] == ["asha"]

@@ -62,7 +62,7 @@ def test_a_pause_writes_its_notice_and_nothing_leaves_before_it_is_sent(slack: F
 
 def test_without_a_channel_there_is_no_row_and_no_question_for_it(tmp_path: Path, people: People) -> None:
     _, key = to_pause(write_spec(tmp_path, ASKING))
-    request = ApprovalRequest.objects.get(key=key)
+    request = ApprovalRequest.objects.select_related("run").get(key=key)
     outbox.channels_of(request)
     with CaptureQueriesContext(
         connection,

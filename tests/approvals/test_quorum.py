@@ -13,15 +13,16 @@ from django.contrib.auth.models import Group, User
 from approvals import audit
 from approvals.errors import ApprovalNotFound
 from approvals.models import ApprovalRequest, AuditEntry, Vote
-from approvals.queue import detail
+from approvals.queue import detail, waiting
 from approvals.services import decide
 from tests.approvals.policies import a_sign, member
 from tests.conftest import People
+from tests.surfaces.cli.running import command
 from tests.workbench import acting, to_pause
 from workflows.errors import NotAllowed
 from workflows.models import Run, Status
 from workflows.registry import SpecFile
-from workflows.runs import newest
+from workflows.runs import cancel_run, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -190,6 +191,9 @@ def test_a_request_that_nobody_can_satisfy_says_so(
     doubt = ApprovalRequest.objects.get(key=key).doubt
     assert words in doubt
     assert bool(doubt) == bool(words)
+    assert [line.get("doubt", "") for line in waiting().items] == [doubt], "the list says so the moment it is opened"
+    told = command("approvals", "show", key, "--as", "asha")
+    assert (f"Nobody can satisfy this: {doubt}." in told.out) == bool(words)
 
 
 def test_four_eyes_can_make_it_unsatisfiable(tmp_path: Path, asha: User, bo: User) -> None:
@@ -198,3 +202,13 @@ def test_four_eyes_can_make_it_unsatisfiable(tmp_path: Path, asha: User, bo: Use
     assert "only 1 of members of finance who did not start the run" in ApprovalRequest.objects.get(key=key).doubt
     _, key = to_pause(spec)
     assert ApprovalRequest.objects.get(key=key).doubt == ""
+
+
+def test_a_cancelled_request_keeps_in_its_proof_who_had_approved(spec: SpecFile, asha: User, people: People) -> None:
+    run, key = to_pause(spec)
+    approve(key, asha)
+    cancel_run(run, actor=acting(people.operator), reason="bought elsewhere")
+    entry = AuditEntry.objects.get(key=key, act="cancel")
+    proof = json.loads(entry.policy)
+    assert proof["policy"]["approvers"]["quorum"] == 2
+    assert [vote["by"] for vote in proof["votes"]] == ["asha"]

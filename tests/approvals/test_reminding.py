@@ -141,6 +141,9 @@ def test_they_are_told_once_with_an_entry(tmp_path: Path, asha: User, boss: User
     entry = AuditEntry.objects.get()
     assert (entry.act, entry.actor, entry.surface, entry.key) == ("escalate", "escalation", "system", key)
     assert json.loads(entry.details) == {"groups": ["heads"]}
+    evaluated = json.loads(entry.policy)
+    assert evaluated["rule"] == "it waited for 7200 s"
+    assert evaluated["policy"]["escalate"] == {"after": 7200, "groups": ["heads"]}
     request = ApprovalRequest.objects.get(key=key)
     assert request.escalated_at is not None
     assert request.revision == 1

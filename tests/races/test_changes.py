@@ -180,7 +180,7 @@ def test_a_rebind_and_an_approval_never_mix(
 
 def test_a_rebind_and_the_expiry(tmp_path: Path, paying: FakeTools, olga: User) -> None:
     spec = a_payment(tmp_path, paying.url, "expires_in: 1s")
-    for number in range(min(ROUNDS, 10)):
+    for number in range(count(3, 10)):  # each waits for the shortest lifetime there is
         spec.path.write_text(spec.text, encoding="utf-8")
         run, key = to_pause(spec)
         changed(spec, number)

@@ -29,7 +29,7 @@ from workflows.registry import SpecFile
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROUNDS = count(3, 50)
+ROUNDS = count(3, 100)
 LIFETIME = 1.5
 #: How far around the end of the lifetime the sweep acts.
 INSTANT = 0.004

@@ -26,7 +26,7 @@ from workflows.reading import run_state
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROUNDS = count(5, 50)
+ROUNDS = count(3, 50)
 
 
 @pytest.fixture

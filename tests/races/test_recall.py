@@ -32,6 +32,8 @@ from workflows.runs import cancel_run, newest
 pytestmark = pytest.mark.django_db(transaction=True)
 
 ROUNDS = count(6, 60)
+#: Each waits for the shortest recall there is.
+WAITING_ROUNDS = count(3, 60)
 
 
 @pytest.fixture
@@ -89,7 +91,7 @@ def test_a_withdrawal_and_a_worker_at_the_end_of_the_recall_have_one_winner(
     spec, actor = a_pay(tmp_path, "recall: 1s", url=tools.url), acting(people.approver)
     won: Counter[str] = Counter()
     with ThreadPoolExecutor(2) as pool:
-        for number in range(ROUNDS):
+        for number in range(WAITING_ROUNDS):
             before = len(tools.requests)
             run, key = to_pause(spec, input=f"round {number}")
             successor = decide(key, approved=True, actor=actor).run
@@ -111,7 +113,7 @@ def test_a_withdrawal_and_a_worker_at_the_end_of_the_recall_have_one_winner(
                 assert "went on already" in refused.message
                 check_done(run, key, tools, before)
     assert audit.verify().first_bad is None
-    report(f"{ROUNDS} rounds of a withdrawal against a worker, one winner each: {dict(won)}")
+    report(f"{WAITING_ROUNDS} rounds of a withdrawal against a worker, one winner each: {dict(won)}")
 
 
 def test_of_two_withdrawals_or_one_and_a_cancel_one_counts(tmp_path: Path, tools: FakeTools, people: People) -> None:

@@ -217,18 +217,11 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
             ]
         ),
     ]
-    if "reopenedFrom" in shown:
-        previous = shown["reopenedFrom"]
-        rebound = previous.get("rebound")
-        again = (
-            f"Bound to a changed spec by {one_line(rebound['by'])}"
-            if rebound
-            else f"Asked again, after {previous['key']}"
-        )
-        lines += [f"{again}: {one_line(previous['what_differs'])}. Shown then:"]
-        lines += [quoted(pretty(previous["action"]))]
+    lines += _before(shown)
     if shown["action"] is not None:
         lines += ["What will run:" if shown["kind"] == "tool" else "Its output:", quoted(pretty(shown["action"]))]
+    if advice := shown.get("advice", {}).get("reason"):
+        lines += ["What its rules said:", quoted(advice)]
     if shown["outputs"]:
         lines += ["Earlier outputs:", quoted(pretty(shown["outputs"]))]
     lines += lines_of(shown, who)
@@ -241,9 +234,23 @@ def _described(shown: dict[str, Any], who: str) -> list[str]:
     if form is not None:
         lines += ["Its form, to be answered with --answers:", quoted("\n".join(formwords.lines(form)))]
     lines.append(f"Who decides: {one_line(shown['policyText'])}.")
+    if "doubt" in shown:
+        lines.append(f"Nobody can satisfy this: {one_line(shown['doubt'])}.")
     line = to_type(f"approvals approve {shown['key']}{who}")
     if form is not None and (answers is not None or form.get("required")):
         filled = formwords.example(form) if answers is None else answers
         line += f" --answers {shlex.quote(plain(jsontext.dumps(filled)))}"
     lines.append(f"Decide: {line}   (or reject, with --reason)")
     return lines
+
+
+def _before(shown: dict[str, Any]) -> list[str]:
+    """Why this is asked again, and what was shown then; nothing where it is asked first."""
+    previous = shown.get("reopenedFrom")
+    if previous is None:
+        return []
+    rebound = previous.get("rebound")
+    again = (
+        f"Bound to a changed spec by {one_line(rebound['by'])}" if rebound else f"Asked again, after {previous['key']}"
+    )
+    return [f"{again}: {one_line(previous['what_differs'])}. Shown then:", quoted(pretty(previous["action"]))]

@@ -67,6 +67,9 @@ def test_it_narrows_by_status_agent_and_words(approver: Client, tmp_path: Path, 
     assert shown("?agent=beta") == {pks[open_beta]}
     assert shown("?status=decided") == {pks[decided]}
     assert shown("?status=all") == set(pks.values())
+    ApprovalRequest.objects.filter(pk=pks[decided]).update(status="withdrawn")
+    assert shown("?status=cancelled") == {pks[decided]}
+    assert "Cancelled or withdrawn" in approver.get(QUEUE).content.decode()
     assert shown("?q=ALPH") == {pks[open_alpha]}
     assert shown("?q=firs") == {pks[open_alpha], pks[open_beta]}
     wrong = approver.get(QUEUE + "?status=nonsense&agent=nobody&after=x&q=%00")

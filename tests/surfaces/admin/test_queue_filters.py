@@ -22,7 +22,7 @@ from tests.surfaces.admin.conftest import QUEUE, RUNS
 from tests.surfaces.queued import many
 from tests.workbench import acting, to_pause
 from workflows.models import Run
-from workflows.registry import SpecFile
+from workflows.registry import SpecFile, read_spec
 
 SignedIn = Callable[[User], Client]
 
@@ -136,6 +136,32 @@ def test_what_ends_soon_and_what_nobody_can_decide_is_marked(tmp_path: Path, app
     assert "6 days 23 hours" in page
     assert "Nobody can satisfy this" in page
     assert "nobody of members of ghosts may approve today" in page
+
+
+def test_what_nobody_can_decide_is_marked_also_where_it_is_folded(tmp_path: Path, approver: Client) -> None:
+    spec = a_sign(tmp_path, "approvers: {groups: [ghosts]}")
+    for _ in range(2):
+        to_pause(spec)
+    page = approver.get(QUEUE).content.decode()
+    assert page.count("2 like this") == 1
+    assert page.count("Nobody can satisfy this") == 1
+
+
+def test_a_changed_spec_is_marked_in_the_list_and_as_many_queries_are_made(tmp_path: Path, approver: Client) -> None:
+    spec = a_sign(tmp_path, "require_reason: never")
+    text = spec.path.read_text()
+    to_pause(spec)
+    approver.get(QUEUE)
+    with CaptureQueriesContext(connection) as before:
+        assert "The spec changed" not in approver.get(QUEUE).content.decode()
+    spec.path.write_text(text.replace("Really?", "Truly?"))
+    to_pause(read_spec(spec.path))
+    with CaptureQueriesContext(connection) as after:
+        page = approver.get(QUEUE).content.decode()
+    assert page.count("The spec changed") == 1, "the one that was asked before"
+    assert len(after) == len(before)
+    spec.path.unlink()
+    assert approver.get(QUEUE).content.decode().count("The spec changed") == 2
 
 
 def test_the_header_counts_for_those_who_may_decide_alone(tmp_path: Path, signed_in: SignedIn, people: People) -> None:

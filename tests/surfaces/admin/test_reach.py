@@ -44,6 +44,7 @@ def _faults(page: Page, name: str) -> list[str]:
     return found
 
 
+@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 def test_every_state_is_free_of_barriers_large_and_small(
     visit: Any, people: People, refunds: FakeTools, tmp_path: Path
 ) -> None:
@@ -93,6 +94,7 @@ def _press(page: Page, key: str, *, until: Locator, most: int = 60) -> None:
     raise AssertionError(f"{most} times {key} did not lead to {until}")
 
 
+@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 def test_what_appears_after_a_post_is_free_of_barriers_and_has_the_focus(
     visit: Any, people: People, refunds: FakeTools, tmp_path: Path
 ) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
+from django.urls import get_resolver
 
 from approvals.models import ApprovalRequest, AuditEntry
 from statestore.jsontext import dumps
@@ -56,7 +58,13 @@ ENDPOINTS = (
     ("operator", "/runs/{run}/give-up"),
     ("approver", "/runs/{run}/approve"),
     ("approver", "/approvals/{key}/approve"),
+    ("approver", "/approvals/{key}/delegate"),
+    ("approver", "/approvals/{key}/withdraw"),
+    ("approver", "/approvals/{key}/edit"),
+    ("operator", "/approvals/{key}/rebind"),
 )
+#: They take any JSON, or what Slack signed; their bodies have tests of their own.
+OTHERS = {"/webhook", "/webhook/<str:agent_id>", "/slack/interactions"}
 
 
 def everything() -> Any:
@@ -66,6 +74,20 @@ def everything() -> Any:
         list(ApprovalRequest.objects.order_by("id").values()),
         AuditEntry.objects.count(),
     )
+
+
+def posting(patterns: Iterable[Any], before: str = "") -> Iterator[str]:
+    """The routes of the interface that take a body, as they are written."""
+    for pattern in patterns:
+        route = before + str(pattern.pattern)
+        if hasattr(pattern, "url_patterns"):
+            yield from posting(pattern.url_patterns, route)
+        elif hasattr(getattr(pattern.callback, "cls", None), "post") and not route.endswith("/"):
+            yield "/" + route.replace("<str:run_id>", "{run}").replace("<str:key>", "{key}")
+
+
+def test_no_endpoint_that_takes_a_body_is_left_out() -> None:
+    assert set(posting(get_resolver().url_patterns)) == {path for _, path in ENDPOINTS} | OTHERS
 
 
 @pytest.mark.parametrize("what", HOSTILE)

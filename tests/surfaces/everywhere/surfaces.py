@@ -18,7 +18,7 @@ from approvals.tokens import create_token
 from tests.fakes_slack import Member, everything, text
 from tests.surfaces.api.conftest import until
 from tests.surfaces.cli.running import command
-from tests.surfaces.slack.conftest import Channel
+from tests.surfaces.slack.conftest import Channel, all_answered
 
 DONE = "done"
 
@@ -148,7 +148,7 @@ class Slack:
             answer = member.submit(slack.views[-1], **typed)
             if answer.content:
                 return str(answer.content.decode())
-        until(lambda: len(slack.replies) > answered)
+        until(all_answered)
         return everything(slack.replies[answered:])
 
     def said(self) -> str:
@@ -157,10 +157,8 @@ class Slack:
 
     def press_changed(self, user: User) -> None:
         """Approve on the card as it was last redrawn."""
-        slack = self._channel.slack
-        answered = len(slack.replies)
-        self._members[user.pk].press(slack.updates[-1], "kampong_approve")
-        until(lambda: len(slack.replies) > answered)
+        self._members[user.pk].press(self._channel.slack.updates[-1], "kampong_approve")
+        until(all_answered)
 
 
 def _number(typed: str) -> int | str:

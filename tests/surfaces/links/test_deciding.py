@@ -12,9 +12,11 @@ from django.test import Client
 from django.test.utils import override_settings
 
 from approvals import services
+from approvals.editing import edit_request
 from approvals.models import ApprovalRequest, AuditEntry, Look, Vote
-from tests.approvals.policies import a_pay, a_sign, member
+from tests.approvals.policies import a_pay, a_sign, member, text_of, written
 from tests.conftest import People
+from tests.surfaces.everywhere.surfaces import words_of
 from tests.surfaces.forms import LEAST, LEAST_ANSWERS, answering
 from tests.surfaces.links.conftest import Reader, hidden, link_of
 from tests.workbench import acting, begin, key_of, to_pause, work
@@ -208,6 +210,18 @@ def test_an_old_page_is_refused_and_shows_what_would_run_now(tmp_path: Path, peo
     assert hidden(page, "digest") == ApprovalRequest.objects.get(key=key).digest
     assert still_waits(key)
     assert reader.press("approve", digest=None).status_code == 409, "no digest is not the right one"
+
+
+def test_what_somebody_changed_stands_beside_what_was_asked_first(tmp_path: Path, people: People) -> None:
+    policy = "approvers: {four_eyes: true}, editable: [action.body.json.amount]"
+    paid = f"approval: {{{policy}}}, body: {{json: {{amount: 120}}}}"
+    _, key = to_pause(written(tmp_path, text_of("{step: sign, type: tool, tool: pay}", pay=paid)))
+    edit_request(key, edits={"action.body.json.amount": 99}, actor=acting(member("as<b>ha")), reason="less")
+    reader = Reader(link_of(key, people.approver))
+    page = words_of(reader.text)
+    assert "Changed by as<b>ha since it was asked action.body.json.amount was 120 is now 99" in page
+    assert reader.press("approve").status_code == 302
+    assert AuditEntry.objects.get(act="decide").actor == "approver"
 
 
 def test_a_changed_spec_lets_nobody_approve(waiting: Waiting, people: People, asking: SpecFile) -> None:

@@ -48,6 +48,7 @@ def visitors(browser: Browser, served: Served) -> Iterator[Any]:
     assert served.trouble() == []
 
 
+@pytest.mark.only("sqlite")  # what the socket tells is proved on both without a browser
 def test_list_count_and_header_come_to_zero_without_a_reload(
     visitors: Any, people: People, clerk: SpecFile, tmp_path: Path, clock: Clock
 ) -> None:

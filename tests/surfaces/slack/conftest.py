@@ -13,6 +13,7 @@ from pytest_django import Settings
 
 from approvals.actors import actor_for_user
 from approvals.notices import sender
+from approvals.slack import replies
 from approvals.slack_links import account, link
 from tests.approvals.policies import written
 from tests.conftest import People
@@ -73,10 +74,16 @@ class Channel:
         return run, key, self.slack.posts[-1]
 
     def replies(self, count: int = 1) -> list[dict[str, Any]]:
-        """What was posted as answers to clicks, when it is so many."""
-        found: list[dict[str, Any]] = until(lambda: self.slack.replies if len(self.slack.replies) >= count else None)
+        """What was posted as answers to the clicks so far: so many."""
+        until(all_answered)
+        found: list[dict[str, Any]] = list(self.slack.replies)
         assert len(found) == count, found
         return found
+
+
+def all_answered() -> bool:
+    """Whether every answer that was handed over by now has been posted: a place is given back after that."""
+    return replies._room._value == replies.MOST_WAITING
 
 
 @pytest.fixture

@@ -10,11 +10,12 @@ import pytest
 from approvals.editing import edit_request
 from approvals.models import ApprovalRequest, AuditEntry
 from approvals.notices import sender
+from approvals.rebinding import rebind
 from approvals.recall import withdraw
 from approvals.reminding import escalate_due, remind_due
 from approvals.services import decide
 from tests.approvals.policies import member, written
-from tests.conftest import Clock, People
+from tests.conftest import Clock, People, allow
 from tests.fakes_slack import everything
 from tests.surfaces.slack.conftest import CHANNEL, Channel, asking
 from tests.workbench import HEAD, acting
@@ -45,6 +46,10 @@ def a_payment(folder: Path, policy: str) -> SpecFile:
     return written(folder, text)
 
 
+def sections(card: dict[str, Any]) -> list[str]:
+    return [block["text"]["text"] for block in card["blocks"] if block["type"] == "section"]
+
+
 def block_id(card: dict[str, Any]) -> str:
     return str(next(block["block_id"] for block in card["blocks"] if block["type"] == "actions"))
 
@@ -61,6 +66,8 @@ def test_an_edit_redraws_the_card_and_the_old_one_decides_nothing(
     fresh = channel.slack.updates[-1]
     assert "amount: 120" in everything(card)
     assert "amount: 99" in everything(fresh)
+    assert "Changed by asha since it was asked:\naction.body.json.amount: 120 → 99" in sections(fresh)
+    assert "Changed by" not in everything(card)
     assert block_id(fresh) == f"kampong:{edited.digest}" != block_id(card)
     channel.approver.press(card)
     told, replaced = channel.replies(2)
@@ -88,6 +95,22 @@ def test_an_approval_that_was_taken_back_shows_on_its_card_and_asks_again(
     again = channel.slack.posts[-1]
     assert again != card
     assert str(ApprovalRequest.objects.get(status="open").key) in everything(again)
+    why = "This is asked again: the approval by approver was withdrawn by approver: a mistake."
+    assert why in sections(again)
+    assert not [text for text in sections(card) if "asked again" in text]
+
+
+def test_a_request_that_was_bound_to_a_changed_spec_shows_what_it_was(channel: Channel, tmp_path: Path) -> None:
+    spec = a_payment(tmp_path, "require_reason: never")
+    _, key, card = channel.card(spec)
+    spec.path.write_text(spec.path.read_text().replace("amount: 120", "amount: 130"))
+    rebind(key, actor=acting(allow(member("rita"), "approvals.rebind")), reason="the new price")
+    sender.send_due()
+    told = "Bound to a changed spec by rita: the spec changed, and what is asked is not what was shown."
+    fresh = channel.slack.updates[-1]
+    assert f"{told}\nWhat was shown before:\nbody (json) amount: 120" in sections(fresh)
+    assert "body (json) amount: 130" in "\n".join(sections(fresh))
+    assert block_id(fresh) != block_id(card)
 
 
 def test_an_escalation_and_a_reminder_are_said_below_the_card(channel: Channel, tmp_path: Path, clock: Clock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pytest_django import Settings
@@ -14,7 +15,7 @@ from approvals.notices import sender
 from approvals.services import decide
 from tests.approvals.policies import member
 from tests.conftest import Clock, People
-from tests.fakes_slack import everything
+from tests.fakes_slack import Member, everything, form, send
 from tests.surfaces.slack.conftest import Channel, asking
 from tests.workbench import acting
 from workflows.models import Status
@@ -132,6 +133,36 @@ def test_an_account_that_is_not_linked_is_told_how(channel: Channel, tmp_path: P
     assert run.status == Status.AWAITING
 
 
+@pytest.mark.parametrize("whose", [{"team_id": "T2"}, {"team_id": "T2", "username": "approver"}])
+def test_somebody_of_another_workspace_with_the_same_id_is_somebody_else(
+    whose: dict[str, Any], channel: Channel, tmp_path: Path
+) -> None:
+    """In a channel that two Slack workspaces share: the button is in ours, and whoever presses it is of the other."""
+    run, _, card = channel.card(asking(tmp_path))
+    foreign = Member(slack=channel.slack, id="U1", extra={"user": {"id": "U1", **whose}})
+    assert foreign.press(card).status_code == 200
+    (reply,) = channel.replies()
+    assert "not linked" in reply["text"]
+    run.refresh_from_db()
+    assert run.status == Status.AWAITING
+
+
+@pytest.mark.parametrize(
+    "places",
+    [
+        {"user": {"id": "U1"}},
+        {"user": {"id": "U1", "team_id": None}},
+        {"team": None},
+        {"team": {"id": "T2"}},
+        {"team": None, "user": {"id": "U1"}, "enterprise": {"id": "T1"}},
+    ],
+)
+def test_a_person_is_known_wherever_the_team_is_named(places: dict[str, Any], channel: Channel, tmp_path: Path) -> None:
+    run, _, card = channel.card(asking(tmp_path))
+    Member(slack=channel.slack, id="U1", extra=places).press(card)
+    assert newest(run).status == Status.QUEUED
+
+
 def test_without_a_base_url_an_administrator_links(channel: Channel, tmp_path: Path, settings: Settings) -> None:
     settings.KAMPONG_BASE_URL = ""
     _, _, card = channel.card(asking(tmp_path))
@@ -209,3 +240,18 @@ def test_a_changed_spec_is_refused_and_rejecting_still_works(channel: Channel, t
     channel.approver.press(card, "kampong_reject")
     channel.replies(2)
     assert newest(run).status == Status.REJECTED
+
+
+def test_a_card_that_proves_nothing_of_what_it_shows_decides_nothing_where_that_is_needed(
+    channel: Channel, tmp_path: Path
+) -> None:
+    run, _, card = channel.card(asking(tmp_path, "digest: required"))
+    payload = channel.approver.payload(card, "kampong_approve")
+    payload["actions"][0].pop("block_id")
+    assert send(form(payload)).status_code == 200
+    assert "this request needs the digest" in channel.replies()[0]["text"]
+    run.refresh_from_db()
+    assert run.status == Status.AWAITING
+    channel.approver.press(card)
+    channel.replies(2)
+    assert newest(run).status == Status.QUEUED

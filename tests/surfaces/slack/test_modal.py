@@ -124,6 +124,23 @@ def test_each_problem_stands_at_its_field_and_nothing_is_consumed(channel: Chann
     assert newest(run).status == Status.QUEUED
 
 
+NO_OPTIONS: list[Any] = [5, True, "0", {"value": "0"}, [5], [None], [{"value": 0}], [{"value": "9" * 5000}], [{}]]
+
+
+@pytest.mark.parametrize("options", NO_OPTIONS, ids=lambda options: str(options)[:30])
+@pytest.mark.parametrize("kind", ["static_select", "multi_static_select", "checkboxes"])
+def test_an_element_of_another_shape_is_no_answer(kind: str, options: Any, channel: Channel, tmp_path: Path) -> None:
+    run, _, card = channel.card(asking(tmp_path, FORM))
+    channel.approver.press(card)
+    (view,) = channel.slack.views
+    one = options[0] if isinstance(options, list) else options
+    element = {"type": kind, "selected_options": options, "selected_option": one}
+    answer = channel.approver.submit(view, answers__amount=text("x"), answers__speed=element, answers__tags=element)
+    assert answer.status_code == 200
+    assert "answers.amount" in json.loads(answer.content)["errors"]
+    assert waits(run)
+
+
 def test_a_rejection_asks_for_no_answers(channel: Channel, tmp_path: Path) -> None:
     run, _, card = channel.card(asking(tmp_path, FORM))
     channel.approver.press(card, "kampong_reject")
