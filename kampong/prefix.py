@@ -9,6 +9,12 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
+from django.conf import settings
+from django.contrib.messages.storage.cookie import CookieStorage
+from django.contrib.messages.storage.fallback import FallbackStorage
+from django.contrib.messages.storage.session import SessionStorage
+from django.http.response import HttpResponseBase
+
 App = Callable[..., Awaitable[None]]
 
 
@@ -44,3 +50,16 @@ class PrefixedWsgi:
         if self.prefix:
             environ = {**environ, "PATH_INFO": bare(environ.get("PATH_INFO", ""), self.prefix)}
         return self.app(environ, start_response)
+
+
+class _Cookies(CookieStorage):
+    def _update_cookie(self, encoded_data: str, response: HttpResponseBase) -> None:
+        super()._update_cookie(encoded_data, response)  # type: ignore[misc]  # the stubs leave it out
+        if self.cookie_name in response.cookies:
+            response.cookies[self.cookie_name]["path"] = settings.SESSION_COOKIE_PATH
+
+
+class Messages(FallbackStorage):
+    """What a page says after a post, in a cookie that goes to nobody else at this host; Django sends it to all."""
+
+    storage_classes = (_Cookies, SessionStorage)

@@ -31,6 +31,7 @@ if _production and _given.get("KAMPONG_TESTING"):
 _prefix = urlsplit(_given.get("KAMPONG_BASE_URL", "")).path
 FORCE_SCRIPT_NAME = _prefix or None
 SESSION_COOKIE_PATH = CSRF_COOKIE_PATH = f"{_prefix}/"
+MESSAGE_STORAGE = "kampong.prefix.Messages"
 
 SECRET_KEY = environment.secret_key(os.environ, STATE_DIR)
 SECRET_KEY_GIVEN = bool(os.environ.get("SECRET_KEY"))  # asked by check kampong.E001

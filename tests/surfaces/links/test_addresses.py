@@ -14,6 +14,7 @@ from django.urls import set_script_prefix
 
 from approvals import addresses
 from approvals.addresses import NoAddress, base_url, link_to
+from approvals.models import ApprovalRequest
 from approvals.tokens import create_token
 from kampong.prefix import Prefixed, PrefixedWsgi, bare
 from tests.conftest import PASSWORD, People, Processes
@@ -118,7 +119,19 @@ def test_behind_a_tls_proxy_under_a_prefix_every_page_leads_to_pages_that_are_th
         assert (answer.status, key in text) == (200, True)
         answer, page = outside.ask("GET", "/desk/admin/nothing/here/")
         assert (answer.status, 'href="/desk/admin/"' in page) == (404, True)
-    assert set(outside.paths.values()) == {"/desk/"}
+        _approve(outside, ApprovalRequest.objects.get(key=key))
+    assert set(outside.paths.values()) == {"/desk/"}, outside.paths
+
+
+def _approve(outside: Outside, request: ApprovalRequest) -> None:
+    """By the form of the decision page (scenario 53)."""
+    path = f"/desk/admin/approvals/approvalrequest/{request.pk}/decide/"
+    answer, page = outside.ask("GET", path)
+    sent = dict(re.findall(r'name="(csrfmiddlewaretoken|digest)" value="([^"]*)"', page)) | {"verdict": "approve"}
+    answer, _ = outside.ask("POST", path, urlencode(sent))
+    assert answer.status == 302
+    request.refresh_from_db()
+    assert request.status == "decided"
 
 
 def _sign_in(outside: Outside, login: str) -> None:
