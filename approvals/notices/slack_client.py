@@ -6,15 +6,15 @@ import logging
 import os
 import re
 from http.client import HTTPException
-from typing import Any
-
-from slack_sdk import WebClient
-from slack_sdk.errors import SlackApiError, SlackClientError
+from typing import TYPE_CHECKING, Any
 
 from approvals.notices.carriers import TryLater, Undeliverable
 from statestore.conf import value as setting
 from workflows.adapters.redacting import Redactor
 from workflows.visible import clipped
+
+if TYPE_CHECKING:
+    from slack_sdk.errors import SlackApiError
 
 TIMEOUT_SECONDS = 10
 #: Errors of Slack that pass by themselves.
@@ -49,6 +49,10 @@ def token_of(reference: str) -> str:
 
 def call(token: str, method: str, body: dict[str, Any], *, timeout: int = TIMEOUT_SECONDS) -> dict[str, Any]:
     """Slack's answer. Undeliverable or TryLater, whose texts hold no token."""
+    # Only processes that call Slack pay for its client.
+    from slack_sdk import WebClient
+    from slack_sdk.errors import SlackApiError, SlackClientError
+
     base = setting("KAMPONG_SLACK_API_URL").rstrip("/") + "/"
     try:
         client = WebClient(token=token, base_url=base, timeout=timeout, retry_handlers=[], logger=_silent)
