@@ -3,8 +3,9 @@
 Both databases run whatever becomes of the other; the exit code is 0 only when all passed. They run side by side, and
 PostgreSQL's output follows SQLite's; one after the other when proving, so that neither disturbs what the other
 measures, and with `--pdb`. Suites that touch no database run once: in a process of their own beside the two, or with
-one of the databases when proving, with `--pdb` and where the command line names files. `--prove` runs the full counts
-and writes `prove-report.md`. Everything else on the command line goes to pytest.
+one of the databases when proving, with `--pdb` and where the command line names files. Tests wait more than they
+reckon, so each database has two processes, the second one for the surfaces. `--prove` runs the full counts and writes
+`prove-report.md`. Everything else on the command line goes to pytest.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ WITHOUT_DATABASE = {
     "tests/engine": "sqlite",
     "tests/spec": "sqlite",
 }
+#: Each database's second process runs this, with a database of its own.
+APART = "tests/surfaces"
 #: pytest's exit code where nothing was left to run, as `-k` may leave it on one side.
 NOTHING_TO_RUN = 5
 
@@ -43,7 +46,7 @@ class Suite:
         self.name = name
         self._folder = tempfile.TemporaryDirectory(prefix="kampong-result-")
         self._result_file = Path(self._folder.name) / "result.json"
-        database = DATABASES[0] if name == NO_DATABASE else name
+        database = DATABASES[0] if name == NO_DATABASE else name.partition(" ")[0]
         environment = dict(os.environ, KAMPONG_TEST_DB=database, KAMPONG_TEST_RESULT=str(self._result_file))
         # Tests start hundreds of processes, and each would compile what the one before it had compiled.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -84,7 +87,10 @@ def names_files(arguments: list[str]) -> bool:
 
 
 def plan(arguments: list[str], *, alone: bool) -> dict[str, list[str]]:
-    """Every run by name, with its arguments: each suite without a database in exactly one, each other one in both."""
+    """Every run by name, with its arguments: each suite without a database in exactly one, each other one in both.
+
+    A name begins with its database. A server that was given has one test database, so its tests stay together.
+    """
     if alone or names_files(arguments):
         return {
             database: [
@@ -94,7 +100,13 @@ def plan(arguments: list[str], *, alone: bool) -> dict[str, list[str]]:
             for database in DATABASES
         }
     ignored = [f"--ignore={folder}" for folder in WITHOUT_DATABASE]
-    return {database: [*arguments, *ignored] for database in DATABASES} | {NO_DATABASE: [*arguments, *WITHOUT_DATABASE]}
+    planned = {}
+    for database in DATABASES:
+        planned[database] = [*arguments, *ignored]
+        if database == "sqlite" or "KAMPONG_TEST_POSTGRES_URL" not in os.environ:
+            planned[database].append(f"--ignore={APART}")
+            planned[f"{database} ({APART})"] = [*arguments, APART]
+    return planned | {NO_DATABASE: [*arguments, *WITHOUT_DATABASE]}
 
 
 def run_all(*, prove: bool, arguments: list[str]) -> list[dict[str, Any]]:

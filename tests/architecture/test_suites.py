@@ -7,7 +7,7 @@ import ast
 import pytest
 
 from tests.conftest import ROOT
-from tests.run import DATABASES, NO_DATABASE, WITHOUT_DATABASE, plan
+from tests.run import APART, DATABASES, NO_DATABASE, WITHOUT_DATABASE, plan
 
 FIXTURES = {"db", "transactional_db", "process_env", "manage", "people", "live_server"}
 MARK = "django_" + "db"
@@ -32,14 +32,22 @@ def suites_of(words: list[str]) -> set[str]:
     return ({word for word in words if word in SUITES} or SUITES) - ignored
 
 
+@pytest.mark.parametrize("given", [False, True])
 @pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize("arguments", [[], ["-k", "decide"], ["-x"]])
-def test_each_suite_runs_on_both_databases_or_once(arguments: list[str], alone: bool) -> None:
+def test_each_suite_runs_on_both_databases_or_once(
+    arguments: list[str], alone: bool, given: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("KAMPONG_TEST_POSTGRES_URL", raising=False)
+    if given:
+        monkeypatch.setenv("KAMPONG_TEST_POSTGRES_URL", "postgres://127.0.0.1/one")
     planned = plan(arguments, alone=alone)
-    assert set(planned) == {*DATABASES} | (set() if alone else {NO_DATABASE})
+    apart = [] if alone else ["sqlite"] if given else [*DATABASES]
+    assert set(planned) == {*DATABASES, *(f"{name} ({APART})" for name in apart)} | (set() if alone else {NO_DATABASE})
     assert all(words[: len(arguments)] == arguments for words in planned.values())
     for suite in SUITES:
-        runs = [name for name, words in planned.items() if suite in suites_of(words)]
+        # The run of what lies apart is one of its database.
+        runs = [name.partition(" (")[0] for name, words in planned.items() if suite in suites_of(words)]
         once = [WITHOUT_DATABASE[suite] if alone else NO_DATABASE] if suite in WITHOUT_DATABASE else list(DATABASES)
         assert runs == once, suite
 
