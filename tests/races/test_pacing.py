@@ -215,7 +215,7 @@ def test_no_transaction_is_open_while_a_run_waits(
 ) -> None:
     looking = Looking()
     monkeypatch.setattr("workflows.waits.ProcessClock.sleep", lambda clock, seconds: looking.sleep(seconds))
-    spec = paced(folder, tools, 5)
+    spec = paced(folder, tools, 1)  # a second apart: a busy machine has to wait as well
     for _ in range(3):
         advance("default", str(begin(spec).uuid))
     assert len(looking.open) >= 2
