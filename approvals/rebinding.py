@@ -93,7 +93,9 @@ def _need_known_starter(run: Run, found: Binding) -> None:
 
 def _bind(request: ApprovalRequest, record: Record, version: int, found: Binding, **act: Any) -> bool:
     """In one transaction: the record under the version as read, the row, the run, what is void, the proof."""
-    actor, digest = act["actor"], record["digest"]
+    actor = act["actor"]
+    details = {"from": record["spec_hash"], "to": found.file.hash, "place": act["place"]}
+    details |= {"digest_before": record["digest"], "policy_before": jsontext.loads(request.policy)}
     with transaction.atomic():
         bound = found.record(record) | {"previous": _previous(request, record, found, actor)}
         if not proposals.replaced(request, version, bound):
@@ -114,9 +116,7 @@ def _bind(request: ApprovalRequest, record: Record, version: int, found: Binding
             reason=act["reason"],
             digest_sent=act["sent"],
             policy=jsontext.dumps({"policy": jsontext.loads(request.policy), "rule": verdict.rule}),
-            details=jsontext.dumps(
-                {"from": record["spec_hash"], "to": found.file.hash, "place": act["place"], "digest_before": digest}
-            ),
+            details=jsontext.dumps(details),
         )
         changed(request)
         ask_elsewhere(request)

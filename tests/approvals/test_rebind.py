@@ -73,6 +73,7 @@ def test_a_step_inserted_before_does_not_move_the_run_to_another_step(
     (entry,) = AuditEntry.objects.filter(act="rebind")
     assert (entry.actor, entry.reason, entry.spec_hash) == ("olga", "the extra look is for new runs", bound.spec_hash)
     facts = jsontext.loads(entry.details)
+    assert facts["policy_before"] == jsontext.loads(before.policy)
     assert (facts["from"], facts["to"], facts["place"]) == (before.spec_hash, bound.spec_hash, "before")
     audit.seal()
     assert audit.verify().first_bad is None
