@@ -16,12 +16,16 @@ from workflows.engine.values import Json
 
 
 def whole_view(site: ReadOnlyAdmin[ApprovalRequest], request: HttpRequest, pk: int) -> HttpResponse:
-    """What is approved, exactly as it is stored. Noted: the audit of a decision says whether it was opened."""
+    """What is approved, exactly as it is stored. Noted: the audit of a decision says whether it was opened.
+
+    It is not where another site sent the browser here: that was nobody's wish to read it.
+    """
     site.need_view(request)
     row = find_row(pk)
     record = _record(row)
     user_id = actor_of(request).user_id
-    if request.method == "GET" and user_id is not None:
+    sent_here = request.headers.get("Sec-Fetch-Site") in ("cross-site", "same-site")
+    if request.method == "GET" and user_id is not None and not sent_here:
         looking.look(row, user_id, record["digest"])
     return _file(looking.whole(record), f"request-{row.pk}.json", is_json=True)
 

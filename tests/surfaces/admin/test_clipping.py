@@ -113,6 +113,8 @@ def test_the_audit_says_whether_the_decider_opened_all_of_it(
 ) -> None:
     one, two, three = (_long(tmp_path, refunds) for _ in range(3))
     assert approver.head(_whole(two)).status_code == 200
+    for site in ("cross-site", "same-site"):  # another site's link is not this person's wish to read it
+        assert approver.get(_whole(two), headers={"Sec-Fetch-Site": site}).status_code == 200
     assert not Look.objects.exists(), "asking for the size is not looking"
     assert signed_in(member("chitra")).get(_whole(two)).status_code == 200
     for _ in range(2):
