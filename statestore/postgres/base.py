@@ -25,3 +25,10 @@ class DatabaseWrapper(base.DatabaseWrapper):
             pool.check()
             connection = super().get_new_connection(conn_params)
         return connection
+
+    def _close(self) -> None:
+        # What a command opened for itself knows no pool, whatever the settings say by the time it is closed.
+        if self.connection is not None and getattr(self.connection, "_pool", None) is None:
+            self.connection.close()
+        else:
+            super()._close()  # type: ignore[misc]  # the stubs leave out private methods
