@@ -35,7 +35,8 @@ class RawServer:
         self._answer = answer
         self._lock = threading.Lock()
         self._listening = socket.create_server(("127.0.0.1", 0))
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._accepting = threading.Thread(target=self._accept, daemon=True)
+        self._accepting.start()
 
     @property
     def url(self) -> str:
@@ -48,6 +49,9 @@ class RawServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.over.set()
+        # Not closed under the thread: it would go on to accept for whoever is given the same number next.
+        self._listening.shutdown(socket.SHUT_RDWR)
+        self._accepting.join(30)
         self._listening.close()
 
     def drip(self, connection: socket.socket, content: bytes, pause: float = 0.05) -> None:

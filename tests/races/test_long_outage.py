@@ -73,8 +73,8 @@ def _reachable(listener: socket.socket) -> Iterator[None]:
         yield
     finally:
         listener.shutdown(socket.SHUT_RDWR)
-        listener.close()
         thread.join(5)
+        listener.close()
 
 
 def _connects(pool: psycopg_pool.ConnectionPool[Any]) -> bool:
