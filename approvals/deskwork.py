@@ -22,7 +22,7 @@ from statestore.conf import value as setting
 from statestore.entries import ABSENT
 from statestore.errors import TooLarge
 from workflows.actors import Actor
-from workflows.desk import Ask, CannotPause, Consideration, Decided
+from workflows.desk import Ask, CannotPause, Consideration, Decided, Reset
 from workflows.engine import jsontext
 from workflows.engine.effects import Decision, Pause
 from workflows.memory_run import by_rule
@@ -116,6 +116,19 @@ class ApprovalDesk:
     def note(self, act: str, run: Run, actor: Actor, reason: str, successor: Run | None = None) -> None:
         """The audit entry of an act on a run."""
         self._note(act, run, actor, reason, successor=str(successor.uuid) if successor is not None else "")
+
+    def note_reset(self, what: Reset, actor: Actor, reason: str) -> None:
+        """The audit entry of an operator's reset; no step and no spec belong to it."""
+        audit.record(
+            "reset",
+            actor=actor,
+            run=what.run,
+            agent_id=what.agent_id,
+            spec_hash="",
+            workspace=what.workspace,
+            reason=reason,
+            details=jsontext.dumps({"what": what.what, **what.details}),
+        )
 
     def _note(self, act: str, run: Run, actor: Actor, reason: str, **facts: Any) -> None:
         audit.record(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import DateTimeField, Expression
 from django.db.models.sql.compiler import SQLCompiler
@@ -45,6 +46,18 @@ def epoch_sql(connection: BaseDatabaseWrapper, seconds: float = 0) -> tuple[str,
         moment, parameters = now_sql(connection, seconds)
         return f"(extract(epoch FROM {moment}) * 1000000)::bigint", parameters
     return "%s", (int((now().timestamp() + seconds) * 1_000_000),)
+
+
+def db_now(using: str = DEFAULT_DB_ALIAS) -> datetime:
+    """The present as the next statement's filters will see it, aware and in UTC: the database's own on Postgres."""
+    connection = connections[using]
+    if connection.vendor != "postgresql":
+        return now()
+    fragment, parameters = now_sql(connection)
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {fragment}", parameters)
+        (moment,) = cursor.fetchone()
+    return moment.astimezone(UTC)  # type: ignore[no-any-return]
 
 
 class DbNow(Expression):

@@ -78,6 +78,9 @@ class Store(Protocol):
     def replace(self, key: str, version: int, value: Json) -> bool:
         """Put another value under the version as read, keeping the expiry; False when somebody was quicker."""
 
+    def renew(self, key: str, version: int, ttl: Lifetime) -> bool:
+        """Give the entry as read another lifetime from now on, keeping its value; False when somebody was quicker."""
+
     def bump(self, key: str, version: int) -> bool:
         """Raise the version as read, keeping all else; the act that gets True goes on, every other reads again."""
 

@@ -70,10 +70,15 @@ class MemoryStore(Scoped):
 
     def replace(self, key: str, version: int, value: Json) -> bool:
         keys.check_key(key, self.kinds)
-        return self._update(key, version, encode(key, value))
+        return self._update(key, version, text=encode(key, value))
+
+    def renew(self, key: str, version: int, ttl: Lifetime) -> bool:
+        keys.check_key(key, self.kinds)
+        seconds = seconds_of(ttl)
+        return self._update(key, version, expires_at=None if seconds is None else now() + timedelta(seconds=seconds))
 
     def bump(self, key: str, version: int) -> bool:
-        return self._update(key, version, None)
+        return self._update(key, version)
 
     def delete(self, key: str, version: int | None = None) -> bool:
         return self.claim(key, version) is not ABSENT
@@ -132,14 +137,12 @@ class MemoryStore(Scoped):
         self.shelf.rows[self._place(key)] = row
         return row
 
-    def _update(self, key: str, version: int, text: str | None) -> bool:
+    def _update(self, key: str, version: int, **changes: Any) -> bool:
         with self.shelf.lock:
             row = self._live(key)
             if row is None or row.version != version:
                 return False
-            self.shelf.rows[self._place(key)] = replace(
-                row, version=version + 1, text=row.text if text is None else text
-            )
+            self.shelf.rows[self._place(key)] = replace(row, version=version + 1, **changes)
         return True
 
     def _range(self, prefix: str, after: str | None, limit: int | None) -> tuple[tuple[str, _Row], ...]:

@@ -58,6 +58,12 @@ class StateStore(Scoped):
         keys.check_key(key, self.kinds)
         return self._update(key, version, "value = %s, ", (encode(key, value),))
 
+    def renew(self, key: str, version: int, ttl: Lifetime) -> bool:
+        keys.check_key(key, self.kinds)
+        seconds = seconds_of(ttl)
+        until, at = ("NULL", ()) if seconds is None else now_sql(connections[self.using], seconds)
+        return self._update(key, version, f"expires_at = {until}, ", at)
+
     def bump(self, key: str, version: int) -> bool:
         keys.check_key(key, self.kinds)
         return self._update(key, version, "", ())

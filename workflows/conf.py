@@ -63,6 +63,18 @@ declare(
         help="How often a worker process looks for lost runs and forgotten tasks.",
     ),
     Setting(
+        name="KAMPONG_SCHEDULER_SECONDS",
+        default=1.0,
+        read=read_seconds,
+        help="How often the scheduler looks for due triggers, locks to renew and changed files.",
+    ),
+    Setting(
+        name="KAMPONG_POLLERS",
+        default=2,
+        read=read_positive_int,
+        help="Polls that one scheduler makes at the same time.",
+    ),
+    Setting(
         name="KAMPONG_DRAIN_SECONDS",
         default=30.0,
         read=read_seconds,

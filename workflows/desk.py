@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from workflows.actors import Actor
 from workflows.engine.effects import Decision, Pause
+from workflows.engine.values import Json
 
 if TYPE_CHECKING:
     from workflows.models import Run
@@ -25,6 +27,20 @@ class Decided:
     """A rule or a checker decided at once: no record, no pause."""
 
     decision: Decision
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reset:
+    """What an operator set back: `what` is `cursor`, `lock`, `incident` or `seen`; `details` are JSON, no secrets.
+
+    `run` is the one that held it, where there is one.
+    """
+
+    workspace: str
+    agent_id: str
+    what: str
+    run: str = ""
+    details: Mapping[str, Json] = field(default_factory=dict)
 
 
 class CannotPause(Exception):
@@ -60,6 +76,9 @@ class Desk(Protocol):
 
         `successor` is the run that goes on because of it.
         """
+
+    def note_reset(self, what: Reset, actor: Actor, reason: str) -> None:
+        """Write the audit entry of an operator's reset (act `reset`), inside the caller's transaction."""
 
 
 _desk: Desk | None = None

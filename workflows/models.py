@@ -134,6 +134,9 @@ class Run(models.Model):
     queued_at = models.DateTimeField(help_text="When it last entered the queue; recovery re-sends what waits too long.")
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    pruned_at = models.DateTimeField(
+        null=True, blank=True, help_text="What it read and made was removed then; what was decided on it stays."
+    )
 
     class Meta:
         default_permissions = ("view",)
@@ -146,6 +149,11 @@ class Run(models.Model):
             models.Index(fields=["status", "lease_until"], name="run_status_lease"),
             models.Index(fields=["status", "queued_at"], name="run_status_queued"),
             models.Index(fields=["workspace", "agent_id", "id"], name="run_agent_id"),
+            models.Index(
+                fields=["status", "ended_at"],
+                condition=Q(pruned_at__isnull=True, status__in=sorted(FINAL)),
+                name="run_ended",
+            ),
         ]
         constraints: ClassVar[list[Any]] = [
             models.UniqueConstraint(
@@ -228,6 +236,55 @@ class PaceSlot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.workspace} {self.target[:12]}"
+
+
+class TriggerState(models.Model):
+    """When a schedule or a poll of one agent is due, and what became of the last times (spec 1.2, Triggers).
+
+    Its filtered updates are the claims: of a due time, the one that moves `due_at` on from it, count 1; of a poll, the
+    one that raises `lease_token`. Whoever has it starts the run in the same transaction. `definition` is a fingerprint
+    of what says when it is due. `retry_at` puts off a due time whose run could not be started, or a poll that failed.
+    `last_run` is the first run of the chain that was started last: the overlap lock is its, unless `lock_freed` says
+    that an operator took it away.
+    """
+
+    KINDS: ClassVar[Any] = [("schedule", "schedule"), ("poll", "poll")]
+
+    workspace = models.CharField(max_length=64, default=WORKSPACE)
+    agent_id = models.CharField(max_length=100)
+    kind = models.CharField(max_length=8, choices=KINDS)
+    definition = models.CharField(max_length=64)
+    due_at = models.DateTimeField()
+    retry_at = models.DateTimeField(null=True, blank=True)
+    lease_token = models.PositiveIntegerField(default=0)
+    lease_until = models.DateTimeField(null=True, blank=True)
+
+    last_due_at = models.DateTimeField(null=True, blank=True, help_text="The due time last started or skipped.")
+    fired_at = models.DateTimeField(null=True, blank=True, help_text="When it last started a run, or polled.")
+    last_run = models.ForeignKey(Run, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    lock_freed = models.BooleanField(default=False)
+    started = models.PositiveBigIntegerField(default=0, help_text="How many runs it started.")
+    skipped = models.PositiveBigIntegerField(default=0, help_text="How many due times found a run still going.")
+    skipped_at = models.DateTimeField(null=True, blank=True)
+    items = models.PositiveIntegerField(null=True, blank=True, help_text="Items in the last answer of a poll.")
+    new_items = models.PositiveIntegerField(null=True, blank=True, help_text="How many of them were new.")
+    failures = models.PositiveIntegerField(default=0, help_text="How often in a row it failed.")
+    failed_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True, default="")
+    created_at = models.DateTimeField()
+
+    class Meta:
+        default_permissions = ("view",)
+        constraints: ClassVar[list[Any]] = [
+            models.UniqueConstraint(fields=["workspace", "agent_id"], name="trigger_workspace_agent"),
+        ]
+        indexes: ClassVar[list[models.Index]] = [
+            models.Index(fields=["workspace", "kind", "due_at"], name="trigger_due"),
+        ]
+        verbose_name = "trigger"
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.agent_id}"
 
 
 class WorkerBeat(models.Model):

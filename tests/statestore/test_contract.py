@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from statestore.entries import ABSENT, Store
-from statestore.errors import BadKey, NotJson, TooLarge
+from statestore.entries import ABSENT, Lifetime, Store
+from statestore.errors import BadKey, BadLifetime, NotJson, TooLarge
 from statestore.scope import MAX_APPROVAL_BYTES, MAX_USER_BYTES
 from tests.statestore.conftest import Opens
 
@@ -95,6 +96,34 @@ def test_replace_changes_the_value_and_keeps_the_expiry(store: Store) -> None:
     seen = store.versioned("k")
     assert seen is not None
     assert (seen.value, seen.version, seen.expires_at) == (2, written.version + 1, written.expires_at)
+
+
+@pytest.mark.parametrize(("ttl", "later"), [(600, 600), (timedelta(minutes=5), 300), (None, None)])
+def test_renew_changes_the_lifetime_alone_and_only_of_the_entry_as_read(
+    store: Store, ttl: Lifetime, later: float | None
+) -> None:
+    written = store.put("k", {"run": 1}, ttl=60)
+    assert store.renew("k", written.version, ttl)
+    assert not store.renew("k", written.version, ttl)
+    seen = store.versioned("k")
+    assert seen is not None
+    assert (seen.value, seen.version) == ({"run": 1}, written.version + 1)
+    if later is None:
+        assert seen.expires_at is None
+        return
+    assert seen.expires_at is not None
+    assert written.expires_at is not None
+    more = (seen.expires_at - written.expires_at).total_seconds()
+    assert later - 60 <= more < later
+
+
+def test_renew_brings_back_nothing_that_is_over_and_takes_no_lifetime_that_is_none(store: Store) -> None:
+    written = store.put("k", 1, ttl=60)
+    with pytest.raises(BadLifetime):
+        store.renew("k", written.version, 0)
+    assert store.delete("k")
+    assert not store.renew("k", written.version, 60)
+    assert not store.exists("k")
 
 
 def test_versioned_is_none_when_there_is_no_entry(store: Store) -> None:

@@ -1,0 +1,73 @@
+"""The row of each schedule and poll: made when a served file has one, reckoned anew when the file says otherwise."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+
+from statestore.clock import db_now, now
+from workflows.models import WORKSPACE, TriggerState
+from workflows.registry import SpecFile
+from workflows.spec.trigger_model import PollTrigger, ScheduleTrigger
+from workflows.triggers.timetable import next_due
+
+
+def timed(file: SpecFile) -> ScheduleTrigger | PollTrigger | None:
+    """The trigger of this spec, if it is one that nobody calls."""
+    trigger = file.spec.agent.trigger
+    return trigger if isinstance(trigger, ScheduleTrigger | PollTrigger) else None
+
+
+def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
+    """Give every schedule and poll among the served files its row. Safe in several processes at once.
+
+    A row whose file says another time is due by the new one from now on; what was missed by the old one is not made
+    up for. The row of a file that is gone stays, for its lock, its cursor and its counts, and is not due.
+    """
+    wanted = {file.agent_id: trigger for file in files if (trigger := timed(file)) is not None}
+    if not wanted:
+        return
+    rows = TriggerState.objects.filter(workspace=workspace, agent_id__in=wanted)
+    present = {row.agent_id: row for row in rows}
+    changed = [
+        agent_id
+        for agent_id, trigger in wanted.items()
+        if agent_id not in present or present[agent_id].definition != definition_of(trigger)
+    ]
+    if not changed:
+        return
+    moment = db_now()
+    for agent_id in changed:
+        trigger = wanted[agent_id]
+        row = present.get(agent_id)
+        if row is None:
+            fresh = TriggerState(
+                workspace=workspace,
+                agent_id=agent_id,
+                kind=trigger.type,
+                definition=definition_of(trigger),
+                due_at=first_due(trigger, moment),
+                created_at=now(),
+            )
+            TriggerState.objects.bulk_create([fresh], ignore_conflicts=True)
+        else:
+            TriggerState.objects.filter(pk=row.pk, definition=row.definition).update(
+                kind=trigger.type,
+                definition=definition_of(trigger),
+                due_at=first_due(trigger, moment),
+                retry_at=None,
+            )
+
+
+def first_due(trigger: ScheduleTrigger | PollTrigger, after: datetime) -> datetime:
+    """When a trigger that was not there before is due: a poll at once, a schedule at its next time."""
+    if isinstance(trigger, PollTrigger):
+        return after
+    return next_due(trigger.cron, trigger.timezone, after)
+
+
+def definition_of(trigger: ScheduleTrigger | PollTrigger) -> str:
+    """A fingerprint of what says when it is due; what it starts may change without it."""
+    said = (trigger.cron, trigger.timezone) if isinstance(trigger, ScheduleTrigger) else (str(trigger.every),)
+    return hashlib.sha256("\0".join((trigger.type, *said)).encode()).hexdigest()
