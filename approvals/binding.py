@@ -13,9 +13,8 @@ from workflows.engine import paths
 from workflows.engine.deciding import kept_names
 from workflows.engine.effects import Pause
 from workflows.engine.values import Json
-from workflows.errors import NotPossible, NotYet
+from workflows.errors import NotPossible
 from workflows.models import Status
-from workflows.not_yet import check_performed
 from workflows.registry import BrokenFile, SpecFile
 from workflows.spec.model import Spec
 
@@ -88,10 +87,6 @@ def _need_fit(request: ApprovalRequest, file: SpecFile) -> None:
         raise _not("its run went on long ago under the spec that it started with; restore the file, or reject it")
     if file.agent_id != request.agent_id:
         raise _not(f"{file.path} is the spec of another agent now, {file.agent_id}; {_ELSE}")
-    try:
-        check_performed(file.spec)
-    except NotYet as problem:
-        raise _not(f"{problem.message} {_ELSE[0].upper()}{_ELSE[1:]}") from problem
 
 
 def _index(spec: Spec, name: str) -> int:

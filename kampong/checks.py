@@ -20,7 +20,6 @@ from statestore.conf import value
 from workflows import webhooks
 from workflows.adapters.addresses import PrivateAddresses
 from workflows.conf import VARIABLE
-from workflows.not_yet import policies
 from workflows.registry import registry
 from workflows.spec.model import ApprovalNotifier
 from workflows.spec.policy_model import EmailChannel, SlackChannel
@@ -239,7 +238,7 @@ def check_webhook_secrets(app_configs: Apps, **kwargs: Any) -> list[CheckMessage
 def _channels() -> list[object]:
     """Every place where a served spec announces that it waits."""
     specs = [file.spec for file in registry().files()]
-    found: list[object] = [one for spec in specs for policy in policies(spec) for one in policy.notify or ()]
+    found: list[object] = [one for spec in specs for policy in spec.agent.policies() for one in policy.notify or ()]
     return found + [spec.agent.approval_notifier for spec in specs if spec.agent.approval_notifier is not None]
 
 

@@ -27,7 +27,6 @@ from workflows.errors import Refusal
 from workflows.heartbeat import holding, owner
 from workflows.journal import HandedBack, LeaseLost, Listener, RunJournal
 from workflows.models import Run, Status
-from workflows.not_yet import check_performed
 from workflows.pacing import DatabasePacer
 from workflows.recording import LIVE, Recording
 from workflows.spec.model import Spec
@@ -67,11 +66,9 @@ def claim(workspace: str, run_uuid: str) -> Run | None:
 def world_for(spec: Spec, model_timeout_ms: int | None = None, *, recording: Recording = LIVE) -> World:
     """The adapters of this process for one spec.
 
-    Raises ModelUnavailable (engine semantics 2.1), FixturesUnusable, or NotYet for a spec that this version does not
-    perform whole. `model_timeout_ms` comes before the spec's own limit of a model call. Nothing waits for a tool that
-    is replayed.
+    Raises ModelUnavailable (engine semantics 2.1) or FixturesUnusable. `model_timeout_ms` comes before the spec's own
+    limit of a model call. Nothing waits for a tool that is replayed.
     """
-    check_performed(spec)
     recording.check()
     return World(
         evaluator=evaluator.shared(),

@@ -55,16 +55,6 @@ class ModelUnavailable(Refusal):
     code = "model_unavailable"
 
 
-class NotYet(Refusal):
-    """A run cannot be created: its spec says what this version of Kampong does not do yet."""
-
-    code = "not_yet"
-
-    def __init__(self, parts: tuple[str, ...]) -> None:
-        named = ", ".join(parts)
-        super().__init__(f"this version of Kampong does not do yet what the spec says: {named}. Nothing was started.")
-
-
 class FixturesUnusable(Refusal):
     """A run cannot be created: its calls cannot be recorded in, or replayed from, the folder that was named."""
 

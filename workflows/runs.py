@@ -28,7 +28,6 @@ from workflows.errors import Invalid, NotAllowed, NotPossible, RunNotFound, Spec
 from workflows.headers import passed_on
 from workflows.idempotency import Delivery
 from workflows.models import WORKSPACE, Run, SpecVersion, Status
-from workflows.not_yet import check_performed, policies
 from workflows.registry import SpecFile
 from workflows.spec.model import Spec
 from workflows.successors import go_on, leave
@@ -70,12 +69,11 @@ def start_run(
     """Register a run and queue it, in one transaction with what says that it was started.
 
     Raises Invalid (input, vars, or an idempotency key that was used for another request), TooLarge, ModelUnavailable,
-    NotYet, NotAllowed (four eyes, and nobody to hold them against); then nothing is written.
+    NotAllowed (four eyes, and nobody to hold them against); then nothing is written.
     """
     _check_input(input)
     given = dict(overrides or {})
     _check_overrides(spec_file, given)
-    check_performed(spec_file.spec)
     _check_starter(spec_file.spec, actor)
     client_for(spec_file.spec, os.environ)
     trigger = Trigger(headers=passed_on((headers or {}).items()), body=body)
@@ -291,7 +289,11 @@ def _check_input(text: str) -> None:
 
 def _check_starter(spec: Spec, actor: Actor) -> None:
     """Four eyes need to know whose the first two are: a person at a terminal is a user. Webhooks have no starter."""
-    if actor.surface == "cli" and actor.user_id is None and any(one.approvers.four_eyes for one in policies(spec)):
+    if (
+        actor.surface == "cli"
+        and actor.user_id is None
+        and any(one.approvers.four_eyes for one in spec.agent.policies())
+    ):
         rule = "four eyes: whoever starts this run must be known, to be kept from approving it; set KAMPONG_CLI_USER"
         raise NotAllowed(rule, rule=rule)
 

@@ -56,7 +56,6 @@ REFUSED: list[tuple[list[tuple[str, str]], str]] = [
     ([(PAY, PAY.replace("pay, type: tool, tool: pay", "pay, type: approval, mode: record"))], "only recorded"),
     ([("    - {step: pay,", INSERTED), ("draft.amount", "extra.amount")], "amount"),
     ([("id: clerk", "id: other")], "another agent now, other"),
-    ([("workflow:", "trigger: {type: schedule, cron: '0 8 * * *'}\n  workflow:")], "does not do yet"),
     ([("version:", "nonsense:")], "no valid spec now"),
 ]
 

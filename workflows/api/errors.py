@@ -43,7 +43,6 @@ STATUS: Mapping[str, int] = {
     "unsupported_media_type": 415,
     "internal": 500,
     "model_unavailable": 500,
-    "not_yet": 501,
     "busy": 503,
     "spec_broken": 503,
 }

@@ -13,7 +13,6 @@ from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components
 from workflows.engine.vars import VarsError, names_needed, resolve
 from workflows.errors import ModelUnavailable
-from workflows.not_yet import not_yet
 from workflows.registry import SERVED_ID, SERVED_ID_RULE
 from workflows.spec.model import ComponentTool, HttpTool, Tool, VarDecl
 
@@ -53,7 +52,6 @@ _AREAS: Final[Mapping[str, str]] = {
 def examine(patient: Patient) -> list[Check]:
     """Everything that can be known without contacting anything."""
     return [
-        *_not_yet(patient),
         *_model(patient),
         *_vars(patient),
         *(check for tool in patient.tools() for check in _tool(patient, tool)),
@@ -66,11 +64,6 @@ def examine(patient: Patient) -> list[Check]:
         *_agent_id(patient),
         *contributed(patient),
     ]
-
-
-def _not_yet(patient: Patient) -> Iterator[Check]:
-    for part in not_yet(patient.spec):
-        yield failed("spec", f"this version of Kampong does not do yet: {part}; no run of this spec starts")
 
 
 def _model(patient: Patient) -> Iterator[Check]:

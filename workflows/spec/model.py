@@ -248,6 +248,11 @@ class Agent(Part):
         """The first tool of that name, the one that counts."""
         return next((tool for tool in self.tools if tool.name == name), None)
 
+    def policies(self) -> tuple[Policy, ...]:
+        """Every policy under which a gate may open, the defaults among them."""
+        gates = (step.policy for step in self.workflow if isinstance(step, ApprovalStep | ConditionStep))
+        return (self.policy, *(tool.policy for tool in self.tools), *gates)
+
 
 class Spec(Part):
     version: str

@@ -61,7 +61,6 @@ def test_the_table_is_the_contract() -> None:
         "not_found": 404,
         "internal": 500,
         "model_unavailable": 500,
-        "not_yet": 501,
     }
 
 

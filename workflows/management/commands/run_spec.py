@@ -21,7 +21,7 @@ from workflows.engine.events import Event
 from workflows.engine.situation import Situation, Trigger
 from workflows.engine.state import new_state
 from workflows.engine.values import Json
-from workflows.errors import FixturesUnusable, ModelUnavailable, NotYet
+from workflows.errors import FixturesUnusable, ModelUnavailable
 from workflows.management.acting import starter
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import BAD_SPEC, DONE, INTERRUPTED, REFUSED, WAITING, Stop, UsageError
@@ -95,7 +95,7 @@ class Command(AnsweringCommand):
         as_json: bool = options["json"]
         try:
             world = world_for(spec_file.spec, options["timeout"], recording=_recording(options))
-        except (ModelUnavailable, FixturesUnusable, NotYet) as refusal:
+        except (ModelUnavailable, FixturesUnusable) as refusal:
             if not as_json:
                 raise
             self.answer({"success": False, "phase": "execution", "error": refusal.message})
