@@ -29,10 +29,10 @@ def cron_problem(text: str) -> str | None:
     if len(text.split()) != 5:
         return 'must have five fields: minute, hour, day of the month, month, day of the week, as in "0 8 * * mon-fri"'
     try:
-        CronSim(text, _SOME_MOMENT)
+        due = next(CronSim(text, _SOME_MOMENT), None)
     except CronSimError as error:
         return f"is not a schedule: {clipped(str(error))}"
-    return None
+    return "is never due" if due is None else None
 
 
 def _is_zone(value: str, path: Path, faults: Faults) -> None:
