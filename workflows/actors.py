@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Surface: TypeAlias = Literal["admin", "api", "slack", "link", "cli", "rule", "system", "webhook"]
+Surface: TypeAlias = Literal["admin", "api", "slack", "link", "cli", "rule", "system", "webhook", "schedule", "poll"]
 
 
 @dataclass(frozen=True, kw_only=True)
