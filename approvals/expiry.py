@@ -30,8 +30,11 @@ from workflows.times import rfc3339
 
 logger = logging.getLogger("kampong.approvals")
 
+#: Requests closed in one pass, each in a transaction of its own.
+BATCH = 200
 
-def expire_due(limit: int = 200) -> int:
+
+def expire_due(limit: int = BATCH) -> int:
     """Close requests whose lifetime is over and end their runs as their policies say; how many this call closed.
 
     Where a tool is to be called, nothing is called here: that is a worker's work.

@@ -12,6 +12,9 @@ from statestore.clock import now_sql
 from statestore.errors import ReservedKind
 from statestore.store import TABLE
 
+#: Entries that one purge deletes, in one short statement.
+BATCH = 1000
+
 
 @dataclass(frozen=True, kw_only=True)
 class Located:
@@ -56,7 +59,7 @@ def locate(
         )
 
 
-def purge_expired(limit: int = 1000, *, using: str = DEFAULT_DB_ALIAS) -> int:
+def purge_expired(limit: int = BATCH, *, using: str = DEFAULT_DB_ALIAS) -> int:
     """Delete at most `limit` expired entries of all scopes and say how many; call again while it says `limit`.
 
     Never an approval: what happens to one that nobody answered is for `take_expired` to decide.

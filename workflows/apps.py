@@ -10,9 +10,12 @@ class WorkflowsConfig(AppConfig):
 
     def ready(self) -> None:
         # Models must be loaded first.
-        from statestore.upkeep import purge_expired
+        from statestore import upkeep
         from workflows import beats, housekeeping, pacing
+        from workflows.retention import pruning
 
-        housekeeping.register("purge of expired entries", 60.0, purge_expired)
+        housekeeping.register("purge of expired entries", 60.0, upkeep.purge_expired, batch=upkeep.BATCH)
+        housekeeping.register("finished runs", 60.0, pruning.prune, batch=pruning.BATCH)
+        housekeeping.register("old decisions", 60.0, pruning.prune_decisions, batch=pruning.BATCH)
         housekeeping.register("forgotten workers", 3600.0, beats.prune)
         housekeeping.register("old slots of paced calls", 3600.0, pacing.prune)

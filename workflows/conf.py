@@ -6,6 +6,7 @@ import re
 
 from statestore.conf import Setting, declare, read_bool, read_list, read_positive_int, read_seconds
 from workflows.adapters import addresses
+from workflows.retention import keeps
 
 #: The name of a variable of the environment.
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -24,6 +25,27 @@ def read_variables(text: str) -> dict[str, str]:
             found[agent_id] = name
     return found
 
+
+def _kept(status: str) -> Setting:
+    return Setting(
+        name=keeps.SETTINGS[status],
+        default=keeps.FOREVER,
+        read=keeps.read_keep,
+        help=f"How long runs that ended as {status} are kept: `forever`, an age (`90d`), a number of runs of each "
+        "agent (`10000`), or both (`90d 10000`), and what is over either goes.",
+    )
+
+
+declare(
+    *map(_kept, keeps.SETTINGS),
+    Setting(
+        name=keeps.DECISIONS,
+        default=keeps.FOREVER,
+        read=keeps.read_age,
+        help="How long after their end decisions of runs that are kept no longer stay: `forever` or an age (`3650d`). "
+        "The audit stays in any case.",
+    ),
+)
 
 declare(
     Setting(

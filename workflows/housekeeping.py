@@ -13,21 +13,39 @@ from dataclasses import dataclass
 class Chore:
     """`run` does one bounded pass, safe in several processes at once, and answers how many things it did.
 
-    `calls_out`: it waits for services outside, so that it keeps no other chore waiting for it.
+    `calls_out`: it waits for services outside, so that it keeps no other chore waiting for it. `batch`: how many things
+    a full pass does; after one there is probably more, and the next is due after a rest instead of the whole interval.
     """
 
     name: str
     every_seconds: float
     run: Callable[[], int]
     calls_out: bool = False
+    batch: int | None = None
+
+    def is_full(self, done: int) -> bool:
+        """Whether a pass that did so much has probably left something."""
+        return self.batch is not None and done >= self.batch
+
+
+#: Between two full passes of a chore the database is others' for so many times as long as the pass took, at least so
+#: many seconds: decisions keep their pace, however much there is to do.
+REST, SHORTEST_REST = 2.0, 0.05
+
+
+def rest_after(seconds: float) -> float:
+    """How long to rest after a full pass that took so long."""
+    return max(SHORTEST_REST, seconds * REST)
 
 
 _chores: dict[str, Chore] = {}
 
 
-def register(name: str, every_seconds: float, run: Callable[[], int], *, calls_out: bool = False) -> None:
+def register(
+    name: str, every_seconds: float, run: Callable[[], int], *, calls_out: bool = False, batch: int | None = None
+) -> None:
     """Add a chore; registering a name again replaces it."""
-    _chores[name] = Chore(name=name, every_seconds=every_seconds, run=run, calls_out=calls_out)
+    _chores[name] = Chore(name=name, every_seconds=every_seconds, run=run, calls_out=calls_out, batch=batch)
 
 
 def chores() -> tuple[Chore, ...]:

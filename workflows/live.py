@@ -65,6 +65,7 @@ class _Row:
     pk: int
     last_event: int
     successor: int | None
+    pruned: bool
 
 
 class Tailer(Tailing[Watch]):
@@ -86,7 +87,10 @@ class Tailer(Tailing[Watch]):
         by_run: dict[int, list[Watch]] = {}
         for watch in self._all():
             by_run.setdefault(watch.run_id, []).append(watch)
-        for row in _rows(by_run):
+        rows = list(_rows(by_run))
+        for gone in by_run.keys() - {row.pk for row in rows}:
+            self._close(by_run[gone], "the run is not kept any more")
+        for row in rows:
             try:
                 self._look_at(row, by_run[row.pk])
             except (DatabaseError, InterfaceError):
@@ -97,6 +101,10 @@ class Tailer(Tailing[Watch]):
                 self._close(by_run[row.pk], "the run cannot be read")
 
     def _look_at(self, row: _Row, watches: list[Watch]) -> None:
+        if row.pruned:
+            # What they have not seen is not there any more; the state, with which they begin again, is.
+            self._close(watches, "the events are not kept any more; connect again")
+            return
         behind = [watch for watch in watches if watch.position < row.last_event]
         if behind:
             self._hand_out(row.pk, behind)
@@ -135,10 +143,10 @@ class Tailer(Tailing[Watch]):
 def _rows(run_ids: Iterable[int]) -> Iterator[_Row]:
     ids = iter(run_ids)
     while batch := list(itertools.islice(ids, _BATCH)):
-        for pk, last_event, successor in Run.objects.filter(pk__in=batch).values_list(
-            "pk", "last_event", "resumed_as_id"
+        for pk, last_event, successor, pruned_at in Run.objects.filter(pk__in=batch).values_list(
+            "pk", "last_event", "resumed_as_id", "pruned_at"
         ):
-            yield _Row(pk=pk, last_event=last_event, successor=successor)
+            yield _Row(pk=pk, last_event=last_event, successor=successor, pruned=pruned_at is not None)
 
 
 #: The tailer of this process.

@@ -149,10 +149,16 @@ class Run(models.Model):
             models.Index(fields=["status", "lease_until"], name="run_status_lease"),
             models.Index(fields=["status", "queued_at"], name="run_status_queued"),
             models.Index(fields=["workspace", "agent_id", "id"], name="run_agent_id"),
+            # The newest run of each chain that was started by itself, by which retention counts.
             models.Index(
-                fields=["status", "ended_at"],
-                condition=Q(pruned_at__isnull=True, status__in=sorted(FINAL)),
-                name="run_ended",
+                fields=["workspace", "agent_id", "status", "ended_at", "id"],
+                condition=Q(pruned_at__isnull=True, resumed_as__isnull=True, beside__isnull=True),
+                name="run_finished",
+            ),
+            models.Index(
+                fields=["ended_at", "id"],
+                condition=Q(pruned_at__isnull=False, resumed_as__isnull=True, beside__isnull=True),
+                name="run_pruned",
             ),
         ]
         constraints: ClassVar[list[Any]] = [

@@ -142,9 +142,13 @@ def own_state(run: Run) -> State:
     """The state of this record alone.
 
     One whose approval was withdrawn says nothing in its events, so that whoever watches it goes on with the run that
-    waits in its place.
+    waits in its place. Of one that was pruned stays how it ended, or its chain.
     """
     current = state.new_state()
+    if run.pruned_at is not None:
+        ended = newest(run) if run.status == Status.RESUMED else run
+        error = {"error": ended.error} if ended.error else {}
+        return current | {"status": str(ended.status)} | error | {"prunedAt": rfc3339(run.pruned_at)}
     if run.status == Status.CANCELLED and run.resumed_as_id is not None:
         return state.apply(current, Cancelled(error=run.error))
     for frame in frames(run):

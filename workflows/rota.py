@@ -5,11 +5,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from workflows.housekeeping import Chore, chores
+from workflows.housekeeping import Chore, chores, rest_after
 
 
 class Rota:
-    """Every chore is due at once, and then again so long after it was due."""
+    """Every chore is due at once, and then again so long after it was due; after a full pass, after a rest."""
 
     def __init__(self, given: Callable[[], tuple[Chore, ...]] = chores) -> None:
         self._given = given
@@ -22,6 +22,15 @@ class Rota:
         for chore in found:
             self._next[chore.name] = moment + chore.every_seconds
         return found
+
+    def do(self, chore: Chore) -> int:
+        """Do one pass of it and say how many things it did."""
+        begun = time.monotonic()
+        done = chore.run()
+        ended = time.monotonic()
+        if chore.is_full(done):
+            self._next[chore.name] = ended + min(chore.every_seconds, rest_after(ended - begun))
+        return done
 
     def seconds_to_next(self, most: float) -> float:
         """How long nothing is due, at most `most`."""

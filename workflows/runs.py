@@ -32,6 +32,7 @@ from workflows.registry import SpecFile
 from workflows.spec.model import Spec
 from workflows.successors import go_on, leave
 from workflows.tasks import enqueue
+from workflows.times import rfc3339
 
 INPUT_LIMIT = 1024 * 1024
 
@@ -149,14 +150,24 @@ def find_run(run_uuid: str, workspace: str = WORKSPACE) -> Run:
 
 def newest(run: Run) -> Run:
     """The end of this run's chain as it is in the database now, whatever the object at hand remembers."""
-    present = Run.objects.get(pk=run.pk)
+    present = _read_again(run.pk, run)
     while present.resumed_as_id is not None:
-        present = Run.objects.get(pk=present.resumed_as_id)
+        present = _read_again(present.resumed_as_id, run)
+    return present
+
+
+def _read_again(pk: int, of: Run) -> Run:
+    """The row as it is now. RunNotFound when the chain was deleted meanwhile: it is kept no longer."""
+    present = Run.objects.filter(pk=pk).first()
+    if present is None:
+        raise RunNotFound(f"the run {str(of.uuid)!r} is not kept any more")
     return present
 
 
 def possible_acts(run: Run) -> frozenset[str]:
-    """The acts that the status of this run, as it is at hand, allows."""
+    """The acts that the status of this run, as it is at hand, allows; none once it was pruned."""
+    if run.pruned_at is not None:
+        return frozenset()
     return frozenset(act for act, statuses in ALLOWED_IN.items() if run.status in statuses)
 
 
@@ -193,6 +204,7 @@ def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
     """
     _need_reason(reason)
     run.refresh_from_db()
+    _need_kept(run)
     if "retry" not in possible_acts(run):
         raise NotPossible(
             f"the run is {run.status}; only an interrupted or failed run can be retried", status=run.status
@@ -216,6 +228,7 @@ def give_up_run(run: Run, *, actor: Actor, reason: str) -> Run:
     error = f"given up by {actor.label}: {reason}"
     with transaction.atomic():
         run.refresh_from_db()
+        _need_kept(run)
         if "give_up" not in possible_acts(run):
             raise NotPossible(f"the run is {run.status}; only an interrupted run can be given up", status=run.status)
         _end(run, Failed(step=run.step or None, error=error))
@@ -226,8 +239,15 @@ def give_up_run(run: Run, *, actor: Actor, reason: str) -> Run:
 
 def _end(run: Run, event: Cancelled | Failed, outputs: Outputs | None = None) -> None:
     """From the status as read; NotPossible when it changed meanwhile."""
-    if not end_from_outside(run, where=Q(status=run.status), event=event, outputs=outputs):
+    as_read = Q(status=run.status, pruned_at__isnull=True)
+    if not end_from_outside(run, where=as_read, event=event, outputs=outputs):
         raise NotPossible("the run went on meanwhile; look at it again", status=run.status)
+
+
+def _need_kept(run: Run) -> None:
+    if run.pruned_at is not None:
+        removed = f"what it read and made was removed at {rfc3339(run.pruned_at)}"
+        raise NotPossible(f"the run is {run.status}, and {removed}; start a new one", status=run.status)
 
 
 def _entered_again(run: Run) -> tuple[Run, Decision | None]:

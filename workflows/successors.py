@@ -23,7 +23,7 @@ def leave(run: Run, expected: Status, *, left: Outputs | None = None) -> None:
 
     Outputs go with the successor. `left` are those that it does not take, because it makes them anew.
     """
-    moved = Run.objects.filter(pk=run.pk, status=expected).update(
+    moved = Run.objects.filter(pk=run.pk, status=expected, pruned_at__isnull=True).update(
         status=Status.RESUMED,
         outputs=codec.dump_outputs(left or {}),
         ended_at=DbNow(),
@@ -31,8 +31,9 @@ def leave(run: Run, expected: Status, *, left: Outputs | None = None) -> None:
         lease_until=None,
     )
     if moved != 1:
-        present = Run.objects.values_list("status", flat=True).get(pk=run.pk)
-        raise NotPossible(f"run {run.uuid} is {present} now, not {expected}", status=str(present))
+        present = Run.objects.filter(pk=run.pk, pruned_at__isnull=True).values_list("status", flat=True).first()
+        now_is = f"{present} now, not {expected}" if present else "not kept any more"
+        raise NotPossible(f"run {run.uuid} is {now_is}", status=str(present or expected))
 
 
 def go_on(run: Run, *, outputs: Outputs, decision: Decision | None, not_before: DbNow | None = None) -> Run:

@@ -137,6 +137,8 @@ def _sentence(run: Run, waiting: Waiting | None) -> str:
 
 def _next_move(run: Run) -> str:
     """What a reader can do now; "" when there is nothing to do."""
+    if run.pruned_at is not None:
+        return ""
     if run.status == Status.QUEUED and not beats.alive():
         return "No worker was seen in the last seconds. Start one: manage.py serve, or manage.py worker."
     return {

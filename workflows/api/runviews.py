@@ -96,6 +96,8 @@ def _line(run: Run) -> dict[str, Any]:
     state: dict[str, Any] = {"status": wire_status(run.status)}
     if run.error:
         state["error"] = run.error
+    if run.pruned_at is not None:
+        state["prunedAt"] = rfc3339(run.pruned_at)
     line: dict[str, Any] = {"id": str(run.uuid), "agent": run.agent_id, "state": state}
     if run.step:
         line["step"] = run.step

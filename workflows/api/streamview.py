@@ -138,7 +138,7 @@ def _state_now(run: Run) -> _Past:
     """One frame with the state of the newest run."""
     tip = runs.newest(Run.objects.get(pk=run.pk))
     frames = list(reading.frames(tip))
-    number = frames[-1].number if frames else 0
+    number = tip.last_event if tip.pruned_at is not None else frames[-1].number if frames else 0
     state = reading.own_state(tip) if not frames else frames[-1].state
     text = _frame(str(tip.uuid), number, {"type": "state", "state": state})
     return _Past(frames=[text], run_id=tip.pk, position=number, over=state["status"] in _FINAL_EVENTS)
@@ -147,6 +147,8 @@ def _state_now(run: Run) -> _Past:
 def _since(seen: Run, number: int) -> _Past:
     """The events after the one that the client has, along the chain."""
     run, texts, last = Run.objects.get(pk=seen.pk), [], ""
+    if run.pruned_at is not None:
+        return _state_now(run)  # the events are gone; how it ended is told
     while True:
         for frame in reading.frames(run, after=number):
             number, last = frame.number, frame.state["status"]

@@ -130,6 +130,8 @@ def _described(run: Run, answer: dict[str, Any]) -> list[str]:
         rows.append(("waits", wait))
     if shown.ended_at is not None:
         rows.append(("ended", rfc3339(shown.ended_at)))
+    if shown.pruned_at is not None:
+        rows.append(("pruned", f"{rfc3339(shown.pruned_at)}; what it read and made was removed then"))
     rows += [(name, answer[field]) for name, field in _CHAIN if field in answer]
     rows += [("called", f"run {companion}, on a recorded decision") for companion in answer.get("companions", ())]
     if "pendingApproval" in state:

@@ -1,0 +1,1 @@
+"""How long what has ended is kept, and its end (docs/operations.md, *Retention*)."""
