@@ -11,7 +11,9 @@ from approvals.models import ApprovalRequest
 from approvals.notices.outbox import channels_of
 from approvals.queue import decision_of, is_key
 from statestore.entries import Versioned
+from workflows.bound import bound
 from workflows.errors import Busy
+from workflows.metrics.runs import CLAIMS_LOST
 from workflows.models import WORKSPACE
 
 TRIES = 3
@@ -49,9 +51,11 @@ def act_on(
         if not records.fits(request, stored.value):
             continue
         channels_of(request)  # a spec that has to be read for it is not read inside the transaction
-        answer = act(request, stored)
+        with bound(key=key):
+            answer = act(request, stored)
         if answer is not None:
             return answer
         if records.read(request) is None:
+            CLAIMS_LOST.add("decision")
             raise AlreadyResolved(decision_of(key, workspace))
     raise Busy("too many people act on this request at once; try again in a moment")

@@ -9,6 +9,7 @@ from django.db.models import Q
 
 from approvals import audit, records
 from approvals.errors import Inconsistent
+from approvals.metrics import closed
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import channels_of
 from approvals.policy import Verdict, policy_of
@@ -123,4 +124,5 @@ def _expire(request: ApprovalRequest) -> bool:
             successor=str(successor.uuid) if successor is not None else "",
             policy=jsontext.dumps(proof(request, Verdict(allowed=True, rule=_rule(request)))),
         )
+        closed(request, outcome="expired", surface="system", at=now())
     return True

@@ -13,6 +13,7 @@ from approvals import answers, audit, ballots, changes, eligible, kept, looking,
 from approvals.acting import act_on
 from approvals.changes import Edited
 from approvals.errors import ActionChanged, Inconsistent, in_words
+from approvals.metrics import closed, timed
 from approvals.models import ApprovalRequest, RequestStatus
 from approvals.notices.outbox import tell
 from approvals.policy import Verdict
@@ -73,6 +74,7 @@ class _Asked:
             raise Invalid(f"breakGlass: {message}", [{"path": "breakGlass", "message": message}])
 
 
+@timed
 def decide(
     key: str,
     *,
@@ -263,6 +265,7 @@ def _settle(request: ApprovalRequest, record: Record, asked: _Asked, verdict: Ve
     if asked.break_glass:
         others = sorted(eligible.everybody(request) - {asked.actor.user_id or 0})
         tell(request, "glass_broken", users=others, by=asked.actor.label, reason=asked.reason)
+    closed(request, outcome=entry.outcome, surface=entry.surface, at=moment)
     told = {"outcome": entry.outcome, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return Outcome(run=successor, decision=told | ({"recallUntil": rfc3339(until)} if until is not None else {}))
 

@@ -17,6 +17,7 @@ http = get_asgi_application()  # before all that needs the apps to be loaded
 
 from approvals.live.consumer import ApprovalsConsumer  # noqa: E402
 from kampong.prefix import Prefixed  # noqa: E402
+from kampong.requestids import RequestIds  # noqa: E402
 from workflows.api.bodylimit import BodyLimit  # noqa: E402
 
 
@@ -32,7 +33,6 @@ async def no_websocket(
 
 _sockets: dict[str, Any] = {r"^ws/approvals/?$": ApprovalsConsumer.as_asgi(), "": no_websocket}
 sockets = URLRouter([re_path(pattern, app) for pattern, app in _sockets.items()])
-application = Prefixed(
-    ProtocolTypeRouter({"http": BodyLimit(http), "websocket": sockets}),
-    settings.FORCE_SCRIPT_NAME,
+application = RequestIds(
+    Prefixed(ProtocolTypeRouter({"http": BodyLimit(http), "websocket": sockets}), settings.FORCE_SCRIPT_NAME)
 )

@@ -6,7 +6,22 @@ from dataclasses import dataclass
 
 from statestore.conf import Setting, declare, read_bool
 
+
+def read_log_format(text: str) -> str:
+    """`text` or `json`."""
+    word = text.strip().lower()
+    if word not in ("text", "json"):
+        raise ValueError(f"{text!r} is neither text nor json")
+    return word
+
+
 declare(
+    Setting(
+        name="KAMPONG_LOG_FORMAT",
+        default="text",
+        read=read_log_format,
+        help="How the log is written: `text`, or `json` with one object a line; see `docs/operations.md`.",
+    ),
     Setting(
         name="KAMPONG_TRUST_FORWARDED_PROTO",
         default=False,

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import re
+import uuid
 
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
+
+from statestore.keys import APPROVAL, shown
 
 POLICY = (
     "default-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'; "
@@ -22,15 +25,27 @@ class ContentSecurityPolicyMiddleware(MiddlewareMixin):
         return response
 
 
-class HideLinks(logging.Filter):
-    """Writes a signed link without its token: Django logs the path of a form that it takes for a forgery."""
+_LINK = re.compile(r"(/(?:approvals|slack)/link/)[^/\s'\"]+")
+_KEY = re.compile(r"(/approvals/)([0-9A-Fa-f]{8}-?(?:[0-9A-Fa-f]{4}-?){3}[0-9A-Fa-f]{12})(?![0-9A-Fa-f])")
 
-    _LINK = re.compile(r"(/(?:approvals|slack)/link/)[^/\s'\"]+")
+
+def hide(text: str) -> str:
+    """The text with signed links without their tokens, and keys in paths as their fingerprints."""
+    if "/link/" in text:
+        text = _LINK.sub(r"\1...", text)
+    if "/approvals/" in text:
+        text = _KEY.sub(lambda found: found[1] + shown(f"{APPROVAL}{uuid.UUID(found[2])}"), text)
+    return text
+
+
+class HideLinks(logging.Filter):
+    """Writes no token of a link and no key: Django logs the path of a form that it takes for a forgery."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         said = record.getMessage()
-        if "/link/" in said:
-            record.msg, record.args = self._LINK.sub(r"\1...", said), ()
+        hidden = hide(said)
+        if hidden != said:
+            record.msg, record.args = hidden, ()
         return True
 
 

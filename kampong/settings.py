@@ -138,7 +138,7 @@ REST_KNOX = {"TOKEN_TTL": None, "AUTH_HEADER_PREFIX": "Bearer", "TOKEN_MODEL": K
 LOGGING: dict[str, Any] = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"plain": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"}},
+    "formatters": {"chosen": {"()": f"kampong.logs.{_given.get('KAMPONG_LOG_FORMAT', 'text').capitalize()}"}},
     "filters": {
         "hide_links": {"()": "kampong.security.HideLinks"},
         "refused": {"()": "kampong.security.Refused"},
@@ -147,7 +147,7 @@ LOGGING: dict[str, Any] = {
         "stderr": {
             "class": "logging.StreamHandler",
             "stream": sys.stderr,
-            "formatter": "plain",
+            "formatter": "chosen",
             "filters": ["hide_links", "refused"],
         }
     },

@@ -8,7 +8,8 @@ from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 
 from kampong.prefix import PrefixedWsgi
+from kampong.requestids import RequestIdsWsgi
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
 
-application = PrefixedWsgi(get_wsgi_application(), settings.FORCE_SCRIPT_NAME)
+application = RequestIdsWsgi(PrefixedWsgi(get_wsgi_application(), settings.FORCE_SCRIPT_NAME))

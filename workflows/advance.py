@@ -18,6 +18,7 @@ from statestore.faults import point
 from workflows import registry
 from workflows.adapters import evaluator
 from workflows.adapters.environment import Environment
+from workflows.bound import bound
 from workflows.codec import load_decision, situation_of
 from workflows.driver import drive
 from workflows.engine.events import Expired, Failed
@@ -26,6 +27,8 @@ from workflows.engine.redact import redact
 from workflows.errors import Refusal
 from workflows.heartbeat import holding, owner
 from workflows.journal import HandedBack, LeaseLost, Listener, RunJournal
+from workflows.metrics.journal import MeasuredJournal
+from workflows.metrics.runs import CLAIMS_LOST
 from workflows.models import Run, Status
 from workflows.pacing import DatabasePacer
 from workflows.recording import LIVE, Recording
@@ -57,6 +60,7 @@ def claim(workspace: str, run_uuid: str) -> Run | None:
         started_at=Coalesce("started_at", DbNow()),
     )
     if taken != 1:
+        CLAIMS_LOST.add("run")
         return None
     run = Run.objects.filter(pk=pk, lease_token=token + 1, status=Status.RUNNING).first()
     point("run.lease_taken")
@@ -85,13 +89,13 @@ def advance(workspace: str, run_uuid: str, tell: Listener | None = None, waiter:
     run = claim(workspace, run_uuid)
     if run is None:
         return
-    journal = RunJournal(run, tell, waiter)
+    journal = MeasuredJournal(run, tell, waiter)
     secrets: list[str] = []
-    with holding(journal):
+    with bound(run=run.uuid, agent=run.agent_id, workspace=run.workspace, step=run.step), holding(journal):
         try:
             _drive(run, journal, secrets)
         except LeaseLost as lost:
-            logger.warning("%s; nothing more is written or called", lost)
+            _lost(lost)
         except HandedBack as back:
             logger.info("%s", back)
         except DatabaseError:
@@ -135,4 +139,9 @@ def _interrupt(journal: RunJournal, error: Exception) -> None:
     try:
         journal.interrupt(f"unexpected error in the worker: {type(error).__name__}; see the worker's log")
     except LeaseLost as lost:
-        logger.warning("%s; nothing more is written or called", lost)
+        _lost(lost)
+
+
+def _lost(lost: LeaseLost) -> None:
+    CLAIMS_LOST.add("lease")
+    logger.warning("%s; nothing more is written or called", lost)

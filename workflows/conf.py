@@ -12,6 +12,13 @@ from workflows.retention import keeps
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
+def read_port(text: str) -> int:
+    """A number from 0 to 65535."""
+    if not text.strip().isdecimal() or int(text) > 65535:
+        raise ValueError(f"{text!r} is not a number from 0 to 65535")
+    return int(text)
+
+
 def read_variables(text: str) -> dict[str, str]:
     """`AGENT=NAME` parts between commas. What is no name may be a secret, and is not repeated."""
     found: dict[str, str] = {}
@@ -141,6 +148,18 @@ declare(
         name="KAMPONG_OPENROUTER_API_URL",
         default="https://openrouter.ai/api/v1",
         help="Base address of OpenRouter's API; tests point it at a local server.",
+    ),
+    Setting(
+        name="KAMPONG_METRICS_PORT",
+        default=0,
+        read=read_port,
+        help="A port on which `serve`, `worker` and `scheduler` each tell what they have counted themselves, for "
+        "Prometheus and without a token; 0 for none. Everything else is at `GET /metrics`.",
+    ),
+    Setting(
+        name="KAMPONG_METRICS_HOST",
+        default="127.0.0.1",
+        help="The address on which that port listens. Whoever reaches it reads the names of agents.",
     ),
     Setting(
         name="KAMPONG_WEBHOOK_SECRETS",

@@ -11,6 +11,7 @@ from workflows import codec, keyed
 from workflows.engine.events import Cancelled, Expired, Failed, Interrupted, Rejected
 from workflows.engine.values import Outputs
 from workflows.journal import event_row
+from workflows.metrics.runs import ended
 from workflows.models import Run, Status
 
 Ending = Cancelled | Expired | Failed | Interrupted | Rejected
@@ -45,4 +46,5 @@ def end_from_outside(run: Run, *, where: Q, event: Ending, outputs: Outputs | No
     event_row(run, number, event).save(force_insert=True)
     if isinstance(event, Failed):
         keyed.release(run)
+    ended(run, _STATUS[type(event)])
     return True

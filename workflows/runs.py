@@ -27,6 +27,7 @@ from workflows.engine.values import NOTHING, Json, MaybeJson, Outputs
 from workflows.errors import Invalid, NotAllowed, NotPossible, RunNotFound, SpecChanged, TooLarge
 from workflows.headers import passed_on
 from workflows.idempotency import Delivery
+from workflows.metrics.runs import started
 from workflows.models import WORKSPACE, Run, SpecVersion, Status
 from workflows.registry import SpecFile
 from workflows.spec.model import Spec
@@ -99,6 +100,7 @@ def start_run(
             pin(spec_file, workspace)
             run.save(force_insert=True)
             enqueue(run)
+            started(run)
     except _StartedBefore as seen:
         return Started(run=_kept_or_not(seen.run, run), repeated=True)
     faults.point("start.committed")

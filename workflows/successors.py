@@ -14,6 +14,7 @@ from workflows.engine.events import AwaitingApproval, Event, Rejected, StepCompl
 from workflows.engine.values import Outputs
 from workflows.errors import NotPossible
 from workflows.journal import event_row
+from workflows.metrics.runs import ended
 from workflows.models import Run, RunEvent, Status
 from workflows.tasks import enqueue
 
@@ -76,6 +77,7 @@ def end_rejected(run: Run, *, outputs: Outputs, decision: Decision, reason: str)
     """A successor that is final already: a rejection needs no worker and is allowed under any spec."""
     successor = _create(run, Status.REJECTED, outputs=outputs, decision=decision, error=reason)
     _tell(successor, outputs, Rejected(step=run.step, reason=reason), ended_at=DbNow())
+    ended(successor, Status.REJECTED)
     return successor
 
 

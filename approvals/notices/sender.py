@@ -13,12 +13,14 @@ from typing import Any, Literal, TypeAlias
 
 from django.db.models import Q
 
+from approvals.metrics import NOTICES
 from approvals.models import Notice, NoticeStatus
 from approvals.notices.carriers import NotSent, OutOfDate, TryLater, Undeliverable, carrier_of
 from approvals.notices.outbox import UPDATES
 from approvals.wording import is_open
 from statestore.clock import DbNow
 from statestore.faults import point
+from workflows.metrics.runs import CLAIMS_LOST
 
 logger = logging.getLogger("kampong.notices")
 
@@ -163,5 +165,8 @@ def _tell_operator(notice: Notice, problem: NotSent, move: str) -> None:
 def _mark(notice: Notice, **facts: Any) -> None:
     """What became of this attempt, unless the hold ran out and another sender has the notice by now."""
     ours = Notice.objects.filter(pk=notice.pk, status=NoticeStatus.WAITING, attempts=notice.attempts)
-    if ours.update(held_until=None, **facts) != 1:
+    if ours.update(held_until=None, **facts) == 1:
+        NOTICES.add(notice.channel, str(facts.get("status", "put_off")))
+    else:
+        CLAIMS_LOST.add("notice")
         logger.warning("notice %s: this sender took longer than its hold; another one has it", notice.pk)

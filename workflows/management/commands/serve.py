@@ -13,6 +13,7 @@ from approvals import addresses
 from statestore.conf import value as setting
 from workflows.management.base import BAD_SPEC, DONE, KampongCommand, Stop, UsageError
 from workflows.management.ending import Ending
+from workflows.management.metricsport import metrics_port
 from workflows.management.migrating import migrate, require_migrated
 from workflows.management.terminal import warning_of
 from workflows.management.web import WebServer, address_of, listen
@@ -34,6 +35,7 @@ class Command(KampongCommand):
         parser.add_argument("--web-only", action="store_true", help="no workers here; run `worker` elsewhere")
         parser.add_argument("--no-migrate", action="store_true", help="leave the database's tables as they are")
 
+    @metrics_port()
     def act(self, **options: Any) -> int:
         _check_usage(options)
         broken = serve_specs(options["specs"])

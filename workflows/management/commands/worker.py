@@ -11,6 +11,7 @@ from statestore.conf import value as setting
 from workflows.management.base import DONE, KampongCommand, UsageError
 from workflows.management.commands.serve import report_unfinished
 from workflows.management.ending import Ending
+from workflows.management.metricsport import metrics_port
 from workflows.management.migrating import require_migrated
 from workflows.worker import WorkerPool
 
@@ -22,6 +23,7 @@ class Command(KampongCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--workers", type=int, help="worker threads (default: KAMPONG_WORKERS)")
 
+    @metrics_port()
     def act(self, **options: Any) -> int:
         if options["workers"] is not None and options["workers"] < 1:
             raise UsageError("--workers is a number from 1")
