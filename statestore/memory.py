@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -49,6 +50,11 @@ class MemoryStore(Scoped):
     def versioned(self, key: str) -> Versioned | None:
         row = self._live(key)
         return Versioned(value=loads(row.text), version=row.version, expires_at=row.expires_at) if row else None
+
+    def several(self, names: Iterable[str]) -> dict[str, Versioned]:
+        with self.shelf.lock:
+            found = {key: self.versioned(key) for key in names}
+        return {key: entry for key, entry in found.items() if entry is not None}
 
     def exists(self, key: str) -> bool:
         return self._live(key) is not None

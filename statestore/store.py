@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
@@ -41,6 +41,25 @@ class StateStore(Scoped):
         if row is None:
             return None
         return Versioned(value=loads(row[0]), version=row[1], expires_at=read_time(connections[self.using], row[2]))
+
+    def several(self, names: Iterable[str]) -> dict[str, Versioned]:
+        wanted = list(names)
+        for key in wanted:
+            keys.check_key(key, self.kinds)
+        if not wanted:
+            return {}
+        connection = connections[self.using]
+        live, at = _live(connection)
+        among = f'"key" IN ({", ".join(["%s"] * len(wanted))})'
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f'SELECT "key", value, version, expires_at FROM {TABLE} WHERE {_SCOPE} AND {among} AND {live}',
+                (self.workspace, self.workflow, *wanted, *at),
+            )
+            return {
+                key: Versioned(value=loads(text), version=version, expires_at=read_time(connection, expires_at))
+                for key, text, version, expires_at in cursor.fetchall()
+            }
 
     def exists(self, key: str) -> bool:
         return self._live(key, "1") is not None

@@ -113,7 +113,7 @@ def _drive(run: Run, journal: RunJournal, secrets: list[str]) -> None:
     """`secrets` are filled with the values that the spec refers to as soon as it is known."""
     try:
         spec = registry.pinned(run.workspace, run.spec_hash)
-        secrets += _referred_to(spec)
+        secrets += referred_to(spec)
         world = replace(world_for(spec), pacer=DatabasePacer(run.workspace))
     except Refusal as refusal:
         journal.note(_refused(run, refusal))
@@ -129,7 +129,7 @@ def _refused(run: Run, refusal: Refusal) -> Failed | Expired:
     return Failed(error=refusal.message)
 
 
-def _referred_to(spec: Spec) -> list[str]:
+def referred_to(spec: Spec) -> list[str]:
     names = set(ENV_PLACEHOLDER.findall(spec.model_dump_json()))
     return [content for name in names if (content := os.environ.get(name))]
 

@@ -6,8 +6,9 @@ One loop for all: the worker (a database journal), the command line (a journal i
 from __future__ import annotations
 
 import enum
+from collections.abc import Generator
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from workflows import pacing
 from workflows.engine import retrying
@@ -16,6 +17,7 @@ from workflows.engine.effects import (
     AskPerson,
     CallTool,
     Decision,
+    Effect,
     Evaluate,
     Fingerprint,
     Granted,
@@ -35,6 +37,8 @@ from workflows.engine.situation import Situation
 from workflows.spec.model import Spec
 from workflows.waits import Clock
 from workflows.world import World
+
+T = TypeVar("T")
 
 
 class Ending(enum.Enum):
@@ -82,15 +86,20 @@ class Journal(Protocol):
 
 
 def drive(spec: Spec, situation: Situation, world: World, journal: Journal) -> Ending:
-    """Walk the generator to its next stored pause or its end."""
-    generator = run(spec, situation)
+    """Walk a run to its next stored pause or its end."""
+    return perform(run(spec, situation), world, journal) or Ending.ENDED
+
+
+def perform(generator: Generator[EngineEvent | Effect, Any, T], world: World, journal: Journal) -> T | Ending:
+    """Walk a generator of the engine's: what it returns at its end, or PAUSED when a pause of it was stored."""
     answer: object = None
     try:
         while True:
             try:
                 item = generator.send(answer)
-            except StopIteration:
-                return Ending.ENDED
+            except StopIteration as end:
+                returned: T = end.value
+                return returned
             answer = None
             if isinstance(item, AskPerson):
                 answer = journal.pause(item.pause)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from django.core.exceptions import ValidationError
@@ -73,26 +73,12 @@ def start_run(
     Raises Invalid (input, vars, or an idempotency key that was used for another request), TooLarge, ModelUnavailable,
     NotAllowed (four eyes, and nobody to hold them against); then nothing is written.
     """
-    _check_input(input)
+    check_input(input)
     given = dict(overrides or {})
     _check_overrides(spec_file, given)
-    _check_starter(spec_file.spec, actor)
-    client_for(spec_file.spec, os.environ)
+    check_start(spec_file, actor)
     trigger = Trigger(headers=passed_on((headers or {}).items()), body=body)
-    run = Run(
-        workspace=workspace,
-        agent_id=spec_file.agent_id,
-        spec_hash=spec_file.hash,
-        source=str(spec_file.path),
-        input=input,
-        trigger=jsontext.dumps(codec.trigger_json(trigger)),
-        overrides=jsontext.dumps(given) if given else "",
-        started_by=actor.label,
-        started_by_user_id=actor.user_id,
-        surface=actor.surface,
-        created_at=now(),
-        queued_at=DbNow(),
-    )
+    run = _fresh(spec_file, input, trigger, actor, workspace, given)
     try:
         with transaction.atomic():
             _claim(run, idempotency_key, delivery)
@@ -105,6 +91,61 @@ def start_run(
         return Started(run=_kept_or_not(seen.run, run), repeated=True)
     faults.point("start.committed")
     return Started(run=run)
+
+
+def start_runs(
+    spec_file: SpecFile,
+    items: Iterable[Json],
+    *,
+    actor: Actor,
+    take: Callable[[Run], bool],
+    workspace: str = WORKSPACE,
+) -> list[Run]:
+    """Register and queue a run for each item, in the caller's transaction; the item is its input, and the body.
+
+    `take` claims for a run what it is started for; where that is taken already, the run is not started. Raises Invalid
+    and TooLarge for an item; ask `check_start` and `check_input` before the transaction.
+    """
+    runs = []
+    for item in items:
+        text = jsontext.dumps(item)
+        check_input(text)
+        run = _fresh(spec_file, text, Trigger(body=item), actor, workspace, {})
+        if take(run):
+            runs.append(run)
+    if runs:
+        pin(spec_file, workspace)
+        Run.objects.bulk_create(runs)
+        for run in runs:
+            enqueue(run)
+            started(run)
+    return runs
+
+
+def check_start(spec_file: SpecFile, actor: Actor) -> None:
+    """Raise NotAllowed or ModelUnavailable where no run of this spec can be started by this actor here."""
+    _check_starter(spec_file.spec, actor)
+    client_for(spec_file.spec, os.environ)
+
+
+def _fresh(
+    spec_file: SpecFile, input: str, trigger: Trigger, actor: Actor, workspace: str, overrides: Mapping[str, Json]
+) -> Run:
+    """An unsaved run."""
+    return Run(
+        workspace=workspace,
+        agent_id=spec_file.agent_id,
+        spec_hash=spec_file.hash,
+        source=str(spec_file.path),
+        input=input,
+        trigger=jsontext.dumps(codec.trigger_json(trigger)),
+        overrides=jsontext.dumps(overrides) if overrides else "",
+        started_by=actor.label,
+        started_by_user_id=actor.user_id,
+        surface=actor.surface,
+        created_at=now(),
+        queued_at=DbNow(),
+    )
 
 
 def _kept_or_not(run_uuid: str, like: Run) -> Run:
@@ -302,7 +343,8 @@ def check_text(text: str, path: str) -> None:
         raise Invalid(f"{path}: {error.reason}", [{"path": path, "message": error.reason}]) from error
 
 
-def _check_input(text: str) -> None:
+def check_input(text: str) -> None:
+    """Refuse an input that cannot be stored, or is too large."""
     check_text(text, "input")
     size = len(text.encode())
     if size > INPUT_LIMIT:

@@ -1,5 +1,5 @@
 """Acts in processes of their own, for tests that kill or stop them: `advance RUN`, `decide KEY USER yes|no`, `send`,
-`sweep`, `withdraw KEY USER`, `deliver SPEC DELIVERY`.
+`sweep`, `withdraw KEY USER`, `deliver SPEC DELIVERY`, `poll`, `fire`.
 
 One process loads Django and forks a child for each act: a new interpreter for each would take most of the suite's
 time. It reads requests, JSON lines, from stdin and answers each with one: `start` with the child's id, `poll` with how
@@ -33,6 +33,8 @@ def act(name: str, *words: str) -> int:
     from workflows.idempotency import Delivery
     from workflows.registry import read_spec
     from workflows.runs import start_run
+    from workflows.triggers.polls import poll_next
+    from workflows.triggers.schedules import fire_due
 
     try:
         if name == "advance":
@@ -49,6 +51,10 @@ def act(name: str, *words: str) -> int:
         elif name == "deliver":
             delivery = Delivery(key=words[1], seconds=3600)
             start_run(read_spec(words[0]), input="{}", actor=webhooks.sender("clerk"), delivery=delivery)
+        elif name == "poll":
+            poll_next()
+        elif name == "fire":
+            fire_due()
         elif name == "rebind":
             rebind(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="new")
         else:

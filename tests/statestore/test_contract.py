@@ -130,6 +130,18 @@ def test_versioned_is_none_when_there_is_no_entry(store: Store) -> None:
     assert store.versioned("k") is None
 
 
+def test_several_finds_the_live_ones_among_many(store: Store) -> None:
+    for number in range(0, 1500, 75):
+        store.put(f"k{number}", number, ttl=600 if number % 2 else None)
+    found = store.several(f"k{number}" for number in range(1500))
+    assert {key: entry.value for key, entry in found.items()} == {f"k{number}": number for number in range(0, 1500, 75)}
+    assert found["k75"] == store.versioned("k75")
+    assert found["k0"].expires_at is None
+    assert store.several([]) == {}
+    with pytest.raises(BadKey):
+        store.several(["k0", ""])
+
+
 def test_list_reads_a_prefix_in_code_point_order_page_by_page(store: Store) -> None:
     for key in ["b", "a%", "a_", "ab", "a", "A", "aé", "a\U0001f600", "a\ud7ff", "\uff41"]:
         store.put(key, key)

@@ -26,6 +26,7 @@ def test_an_expired_entry_is_absent_for_every_operation(store: Store, clock: Clo
     assert store.get("a", ABSENT) is ABSENT
     assert not store.exists("a")
     assert store.versioned("a") is None
+    assert list(store.several(["a", "b"])) == ["b"]
     assert store.list() == ("b",)
     assert [entry.key for entry in store.entries()] == ["b"]
     assert not store.bump("a", version)

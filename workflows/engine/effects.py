@@ -21,10 +21,13 @@ PauseKind: TypeAlias = Literal["tool", "approval", "guardrail"]
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluate:
-    """Evaluate JSONata sources one after the other under one shared limit. Outcome: Evaluated | ExpressionFailed."""
+    """Evaluate JSONata sources one after the other under one shared limit. Outcome: Evaluated | ExpressionFailed.
+
+    `scope` is the root of each: the names that a run knows, or what a poll reads, which is anything but null.
+    """
 
     sources: tuple[str, ...]
-    scope: Mapping[str, Json]
+    scope: Json
 
 
 @dataclass(frozen=True, kw_only=True)

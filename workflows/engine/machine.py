@@ -32,7 +32,7 @@ def run(spec: Spec, situation: Situation) -> Generator[EngineEvent | Effect, Any
         yield from _nobody_decided(walk, walk.stored, walk.stored.on_expire)
         return
     try:
-        walk.variables = yield from _variables(walk)
+        walk.variables = yield from variables(walk)
     except VarsError as problem:
         yield Failed(error=str(problem))
         return
@@ -94,7 +94,7 @@ def _nobody_decided(walk: Walk, stored: Decision, tool: str) -> Advance[None]:
         yield StepStarted(step=place.step, index=place.index)
     error = gates.EXPIRED
     try:
-        walk.variables = yield from _variables(walk)
+        walk.variables = yield from variables(walk)
         yield from deciding.called_on(walk, place, stored, tool, tools.call_inside)
     except (VarsError, StepFailed) as problem:
         error = f"{error}; {problem}"
@@ -156,7 +156,7 @@ def _was_rejected(walk: Walk) -> Advance[bool]:
     return True
 
 
-def _variables(walk: Walk) -> Advance[dict[str, Json]]:
+def variables(walk: Walk) -> Advance[dict[str, Json]]:
     """The vars of a 1.1 spec, resolved again for every start: the digest catches what a change of them changes."""
     if walk.spec.is_1_0:
         return {}

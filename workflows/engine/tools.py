@@ -28,6 +28,7 @@ from workflows.engine.values import Json, MaybeJson
 from workflows.engine.walk import Advance, Place, StepFailed, Walk, outside, wrong_outcome
 from workflows.spec import spans
 from workflows.spec.model import ComponentTool, FailureRule, GmailTool, HttpTool, SlackTool, Tool
+from workflows.spec.trigger_model import FIRST_CURSOR, PollTrigger
 
 #: A tool with its templates filled: what a person is shown, and what is sent.
 _Request: TypeAlias = RenderedRequest | RenderedMessage
@@ -84,11 +85,18 @@ def _found(walk: Walk, place: Place, name: str) -> Tool:
 
 def _ready(walk: Walk, place: Place, tool: Tool, more: Mapping[str, Json]) -> Advance[_Request]:
     """The tool with its templates filled; StepFailed when it could never be called."""
-    request = yield from _rendered(walk, place, tool, more)
+    request = yield from _rendered(walk, place, tool, {**_position(walk, tool), **more})
     conflict = request.conflict()
     if conflict is not None:
         raise StepFailed(conflict)
     return request
+
+
+def _position(walk: Walk, tool: Tool) -> dict[str, Json]:
+    """The polled tool in a step reads from the beginning: the position is the poll's alone (spec 1.2)."""
+    trigger = walk.spec.agent.trigger
+    polled = isinstance(trigger, PollTrigger) and trigger.tool == tool.name
+    return {"cursor": FIRST_CURSOR} if polled else {}
 
 
 def _edited(request: _Request, walk: Walk, place: Place) -> _Request:

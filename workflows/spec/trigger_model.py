@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from workflows.spec.model_base import Part
+
+#: What `cursor` is before the first poll, and in a step.
+FIRST_CURSOR: Final = ""
 
 
 class WebhookTrigger(Part):
