@@ -13,6 +13,8 @@ from pathlib import Path
 from account import Account
 from server import FIRST_RUN, Waiting
 
+ORDER = {"item": "dinner set", "total": 640, "customer": "mei@example.org"}
+TICKET = {"event": "evt-1", "ticket": "K-7", "from": "mei@example.org", "text": "The cup came broken"}
 #: A line to try for each example, the input first, then what it shows.
 TRIES = (
     ("refund.yaml", FIRST_RUN["input"], "refund: the model is sure, you are asked about the payment"),
@@ -48,7 +50,8 @@ class Guide:
 
     def text(self) -> str:
         """All of it."""
-        parts = [self._places(), self._waits(), self._curl(), self._terminal(), self._examples(), self._crash()]
+        parts = [self._places(), self._waits(), self._curl(), self._terminal(), self._examples()]
+        parts += [self._unattended(), self._crash()]
         return "\n".join(line for part in parts for line in [*part, ""])
 
     def _places(self) -> Iterator[str]:
@@ -92,6 +95,16 @@ class Guide:
             spec = _shown(self.specs / name)
             yield shows
             yield f"  {_python()} manage.py run_spec {shlex.quote(spec)} --input {shlex.quote(given)}"
+
+    def _unattended(self) -> Iterator[str]:
+        yield "While nobody looks: orders are fetched twice a minute, and prices written to a sheet every five minutes"
+        yield "what was done so far, for each order, line, ticket and incident"
+        yield f"  curl -s http://127.0.0.1:{self.service_port}/counts"
+        yield "a big order comes in; within half a minute its run waits in the queue"
+        order = ["curl", "-s", "-d", json.dumps(ORDER), f"http://127.0.0.1:{self.service_port}/service/orders"]
+        yield "  " + shlex.join(order)
+        yield "a customer writes; the same line once more is the same run"
+        yield self._call("/webhook/support-desk", body=json.dumps(TICKET))
 
     def _crash(self) -> Iterator[str]:
         yield "A crash: kill the server while something waits, start `make demo` again, approve"

@@ -34,6 +34,7 @@ ACCOUNTS = _words("receipt", "invoice", "rent", "pay(?:ment)?", "paid", "bill", 
 
 _ORDER = re.compile(r'Order (?P<id>\S+) is "(?P<item>[^"]*)" for (?P<total>[0-9.]+) (?P<currency>\w+)')
 _TICKET = re.compile(r"The ticket is (?P<ticket>\S+), at the desk for (?P<desk>\w+)")
+_WRITTEN = re.compile(r"^Ticket (?P<ticket>\S+), from (?P<whom>[^:]+): (?P<text>.*)\. Which desk")
 _THANKS = re.compile(r"thanks? (?P<whom>.+?) for (?P<what>[^.!]+)")
 _DEMO = "This is the demo's scripted model; it has no answer of its own to this."
 
@@ -99,6 +100,16 @@ def _draft_reply(prompt: Prompt, schema: Any) -> Any:
     )
 
 
+def _answer_ticket(prompt: Prompt, schema: Any) -> Any:
+    written = _WRITTEN.search(prompt.get("query", ""))
+    text = written["text"].lower() if written else ""
+    desk = "orders" if OWED.search(text) else "payments" if ACCOUNTS.search(text) else "general"
+    ticket = written["ticket"] if written else "your ticket"
+    helps = {"orders": "We look after it today.", "payments": "We check the books today."}
+    reply = f"Thank you for writing to us about {ticket}. {helps.get(desk, 'We will answer soon.')}"
+    return {"desk": desk, "reply": reply}
+
+
 def _draft_note(prompt: Prompt, schema: Any) -> Any:
     thanks = _THANKS.search(prompt.get("query", ""))
     if thanks is None:
@@ -129,4 +140,5 @@ _KNOWN: dict[str, Callable[[Prompt, Any], Any]] = {
     "sort_message": _sort_message,
     "draft_reply": _draft_reply,
     "draft_note": _draft_note,
+    "answer_ticket": _answer_ticket,
 }

@@ -49,9 +49,19 @@ def start_afresh(tmp_path: Path, ports: tuple[int, int]) -> Iterator[Starting]:
         yield starting
 
 
+#: What the schedule and the poll among the examples call whenever it is time.
+BY_THEMSELVES = ("GET /service/orders?since", "POST /service/shipments", "GET /service/prices", "PUT /service/sheet")
+
+
 def calls(ports: tuple[int, int]) -> dict[str, int]:
+    """How often each route was called because somebody did something."""
     counts: dict[str, int] = get(ports[1], "/")["calls"]
-    return {route.removeprefix("POST ").removeprefix("GET "): count for route, count in counts.items() if count}
+    return {route: count for route, count in counts.items() if count and route not in BY_THEMSELVES}
+
+
+def shipped(ports: tuple[int, int]) -> list[int]:
+    """How often each of the orders that are polled was shipped."""
+    return list(get(ports[1], "/counts")["orders"].values())
 
 
 def waiting_key(demo: Demo) -> str:
@@ -68,7 +78,10 @@ def test_a_run_killed_while_it_waits_goes_on_after_the_next_start_and_repeats_no
     first = start_afresh().ready()
     key, token = waiting_key(first), first.fact("token")
     before = calls(ports)
-    assert before == {"/service/orders": 1, "/v1/chat/completions": 1}
+    assert before == {"GET /service/orders": 1, "POST /v1/chat/completions": 1}
+    until(lambda: shipped(ports) == [1, 1], "what is polled runs by itself")
+    waits = get(ports[0], "/approvals", token)["approvals"]
+    assert [one["agent"] for one in waits] == ["refund-clerk"], "and asks nobody"
 
     os.kill(int(first.found(r"kill -9 (\d+)")), signal.SIGKILL)
     assert first.wait() == 1
@@ -82,7 +95,8 @@ def test_a_run_killed_while_it_waits_goes_on_after_the_next_start_and_repeats_no
     said = json.loads(second.paste(approve).stdout)
     assert said["state"]["status"] == "completed"
     assert said["state"]["finalOutput"]["settle"]["id"] == "R-1"
-    assert calls(ports) == before | {"/service/refunds": 1, "/service/messages": 1}
+    assert calls(ports) == before | {"POST /service/refunds": 1, "POST /service/messages": 1}
+    assert shipped(ports) == [1, 1]
 
     again = json.loads(second.paste(approve).stdout)
     assert (again["code"], again["decision"]["by"]) == ("approval_not_found", "demo")
@@ -97,7 +111,7 @@ def test_every_printed_line_works_as_it_stands(start: Starting, ports: tuple[int
             continue
         said = json.loads(demo.paste(line).stdout)
         assert said.get("success", True), said
-        if line.endswith("/runs"):
+        if line.endswith(("/runs", "/webhook/support-desk")):
             wait_for_pause(ports[0], said["id"], token)
     python = [line for line in demo.lines("") if " manage.py approvals " in line]
     listed, shown, approved = (demo.paste(line) for line in python)
@@ -113,16 +127,16 @@ def test_every_printed_line_works_as_it_stands(start: Starting, ports: tuple[int
     for line in tries:
         answered = demo.paste(line, "y\ny\n")
         assert (answered.returncode, "waits for a decision" in answered.stdout) == (0, True), answered
-    assert {route: calls(ports)[route] - before.get(route, 0) for route in calls(ports)} == {
-        "/service/orders": 2,
-        "/service/refunds": 1,
-        "/service/cases": 1,
-        "/service/messages": 2,
-        "/service/payments": 1,
-        "/service/tickets": 1,
-        "/v1/chat/completions": 4,
+    assert {route: more for route, count in calls(ports).items() if (more := count - before.get(route, 0))} == {
+        "GET /service/orders": 2,
+        "POST /service/refunds": 1,
+        "POST /service/cases": 1,
+        "POST /service/messages": 2,
+        "POST /service/payments": 1,
+        "POST /service/tickets": 1,
+        "POST /v1/chat/completions": 4,
     }
-    assert "known are A-1042" in get(ports[1], "/service/orders/B-1")["error"]
+    assert "known are A-1042" in get(ports[1], "/service/orders/A-1")["error"]
     assert "GET / lists them" in get(ports[1], "/nothing")["error"]
 
 

@@ -21,6 +21,10 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))
 DEMO = "http://127.0.0.1:8787"
 
 ORDER = {"id": "A-1042", "customer": "mei@example.org", "item": "Teapot", "total": 48.5, "currency": "SGD"}
+PRICES = {
+    "at": "2026-01-05T08:05:00Z",
+    "prices": [{"symbol": "TIN", "price": 31000, "before": 30000}, {"symbol": "RICE", "price": 500, "before": 510}],
+}
 SERVICE: dict[str, Any] = {
     "GET /service/orders/A-1042": {"json": ORDER},
     "POST /service/refunds": {"json": {"id": "R-1"}},
@@ -28,11 +32,15 @@ SERVICE: dict[str, Any] = {
     "POST /service/messages": {"json": {"id": "M-1"}},
     "POST /service/payments": {"json": {"id": "P-1"}},
     "POST /service/tickets": {"json": {"id": "T-1"}},
+    "GET /service/prices": {"json": PRICES},
+    "PUT /service/sheet/2026-01-05T08%3A05%3A00Z": {"json": {"rows": 2}},
+    "POST /service/shipments": {"json": {"id": "S-1"}},
     "POST /slack/chat.postMessage": {"json": {"ok": True, "ts": "1796000000.000001"}},
 }
 SURE = {"due": True, "amount": 48.5, "message": "Your money is on its way.", "confidence": 0.93}
 ASKED = json.dumps({"order": "A-1042", "reason": "The cup arrived in two pieces"})
 INVOICE = json.dumps({"vendor": "Lim & Daughters", "number": "2026-118", "amount": 1840.5, "currency": "SGD"})
+PLACED = json.dumps({"id": "B-1", "item": "two cups", "total": 640, "customer": "mei@example.org"})
 PAYOUT = json.dumps({"to": "Mei Tan", "amount": 900})
 
 
@@ -149,6 +157,49 @@ def test_a_payout_without_an_account_is_not_made(tmp_path: Path, service: FakeTo
         assert told.code == 2
         assert "answers.account: is required" in told.object()["error"]
     assert service.requests == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words", "text", "at"),
+    [
+        ("", [], "", ""),
+        ("2026-01-05T08:05:00Z", [], "", "2026-01-05T08%3A05%3A00Z"),
+        ("", ["--header", "scheduled-at=2026-01-05T08:05:00Z"], "", "2026-01-05T08%3A05%3A00Z"),
+        ("", ["--var", "far=3"], "y\n", ""),
+    ],
+)
+def test_prices_are_written_and_somebody_is_asked_when_one_moved_far(
+    given: str, words: list[str], text: str, at: str, tmp_path: Path, service: FakeTools, models: FakeModels
+) -> None:
+    told = run("market.yaml", tmp_path, service, models, "--input", given, *words, text=text)
+    assert told.code == 0, told.err
+    assert ("TIN 30000, 31000; RICE 510, 500" in told.err) == bool(text)
+    assert paths(service) == [f"prices?at={at}", "sheet/2026-01-05T08%3A05%3A00Z"]
+    assert service.requests[1].json() == {
+        "rows": [
+            {"symbol": "TIN", "price": 31000, "percent": 3.33},
+            {"symbol": "RICE", "price": 500, "percent": -1.96},
+        ]
+    }
+    assert (service.requests[1].header("Idempotency-Key") or "").endswith("-2")
+
+
+def test_a_wrong_price_is_not_written(tmp_path: Path, service: FakeTools, models: FakeModels) -> None:
+    words = ["--input", "", "--var", "far=0"]
+    told = run("market.yaml", tmp_path, service, models, *words, text="n: that price is wrong\n")
+    assert (told.code, paths(service)) == (2, ["prices?at="])
+
+
+@pytest.mark.parametrize(
+    ("total", "text", "shipped"), [(199, "", True), (200, "y\n", True), (640, "n: ask for the address\n", False)]
+)
+def test_a_big_order_is_shipped_after_a_yes(
+    total: int, text: str, shipped: bool, tmp_path: Path, service: FakeTools, models: FakeModels
+) -> None:
+    order = json.dumps(json.loads(PLACED) | {"total": total})
+    told = run("orders.yaml", tmp_path, service, models, "--input", order, text=text)
+    assert told.code == (0 if shipped else 2), told.err
+    assert [request.json() for request in service.requests] == [{"order": "B-1", "to": "mei@example.org"}] * shipped
 
 
 @pytest.mark.parametrize(("words", "channel"), [([], "#morning"), (["--var", "channel=#night"], "#night")])

@@ -12,7 +12,7 @@ from tests.fakes_models import FakeModels
 from tests.fakes_tools import FakeTools
 from tests.surfaces.cli.offline import SECRETS, kept, leaks, three_times
 from tests.surfaces.cli.running import Told, command, spec_at
-from tests.surfaces.cli.test_examples import ASKED, DEMO, EXAMPLES, INVOICE, PAYOUT, SERVICE, SURE
+from tests.surfaces.cli.test_examples import ASKED, DEMO, EXAMPLES, INVOICE, PAYOUT, PLACED, SERVICE, SURE
 from workflows.engine.storing import STEPS
 from workflows.spec.load import load
 
@@ -33,6 +33,8 @@ PLAYED = [
     ("invoice-approval.yaml", INVOICE, "y\n", {}),
     ("payout.yaml", PAYOUT, 'y {"account": "main"}\n', {}),
     ("handover.yaml", "Lift 2 is out.", "y\n", {}),
+    ("market.yaml", "", "", {}),
+    ("orders.yaml", PLACED, "y\n", {}),
     ("triage.yaml", "Water!", "y\n", {}),
     ("triage.yaml", "Hello", "", {"sort": {"result": {"desk": "sales", "urgent": False}, "confidence": 0.9}}),
     ("triage.yaml", "Hello", "n\n", {"sort": {"result": {"desk": "sales", "urgent": False}, "confidence": 0.1}}),
