@@ -21,6 +21,7 @@ from workflows import webhooks
 from workflows.adapters.addresses import PrivateAddresses
 from workflows.conf import VARIABLE
 from workflows.registry import registry
+from workflows.retention import keeps
 from workflows.spec.model import ApprovalNotifier
 from workflows.spec.policy_model import EmailChannel, SlackChannel
 
@@ -233,6 +234,19 @@ def check_webhook_secrets(app_configs: Apps, **kwargs: Any) -> list[CheckMessage
         return []
     hint = f"Make {webhooks.SETTING} a mapping from agent ids to names of environment variables."
     return [Error("What is said of the secrets of webhooks cannot be used.", hint=hint, id="kampong.E011")]
+
+
+@register()
+def check_kept(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E012: how long finished runs and decisions are kept can be read: what is deleted does not come back."""
+    found: list[CheckMessage] = []
+    for name, read in [*((name, keeps.keep_of) for name in keeps.SETTINGS.values()), (keeps.DECISIONS, keeps.age_of)]:
+        try:
+            read(value(name))
+        except (ValueError, AttributeError) as problem:
+            hint = f"Set {name} to a text: `forever`, an age such as `90d`, or for runs also a number such as `10000`."
+            found.append(Error(f"{name} cannot be read: {problem}.", hint=hint, id="kampong.E012"))
+    return found
 
 
 def _channels() -> list[object]:

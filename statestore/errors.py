@@ -39,3 +39,7 @@ class TooLarge(StateStoreError):
         super().__init__(f"The value takes {size} bytes; at most {limit} can be kept here. Store a reference instead.")
         self.size = size
         self.limit = limit
+
+
+class NotCompacted(StateStoreError):
+    """The file of the database could not be made smaller; the message says why, and what to do."""

@@ -67,6 +67,8 @@ MISTAKES = [
     ("kampong.E010", {"KAMPONG_BASE_URL": "https://other.example.org/kampong"}, "ALLOWED_HOSTS"),
     ("kampong.E011", {"KAMPONG_WEBHOOK_SECRETS": {"clerk": "a secret and no name"}}, "KAMPONG_WEBHOOK_SECRETS"),
     ("kampong.E011", {"KAMPONG_WEBHOOK_SECRETS": "clerk=NAME"}, "KAMPONG_WEBHOOK_SECRETS"),
+    ("kampong.E012", {"KAMPONG_KEEP_FAILED": 90}, "KAMPONG_KEEP_FAILED"),
+    ("kampong.E012", {"KAMPONG_KEEP_DECISIONS": "90d 100"}, "KAMPONG_KEEP_DECISIONS"),
 ]
 
 

@@ -37,6 +37,7 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
         ("KAMPONG_LEASE_SECONDS", "nan", "'nan' is not a number of seconds"),
         ("KAMPONG_APPROVAL_TTL", "0", "'0' is not a lifetime"),
         ("KAMPONG_APPROVAL_TTL", "4e9", "at most 100 years"),
+        ("KAMPONG_KEEP_FAILED", "90 days", "'90 days' is neither 'forever' nor an age above 0 such as 90d"),
         ("KAMPONG_PRODUCTION", "perhaps", "'perhaps' is not a yes or no"),
         ("DATABASE_URL", "mysql://somebody:hidden@db/kampong", "sqlite:///PATH or postgres://"),
         ("DATABASE_URL", "nonsense", "sqlite:///PATH or postgres://"),

@@ -1,4 +1,5 @@
-"""What a person sees of a run on its way: a line when a step starts and one when it ended, with the time it took.
+"""What a person sees of a run on its way: a line when a step starts and one when it ended, with the time it took; and
+of work that is only counted, how far it is.
 
 Times are this process's; what a person took to answer is told apart from the work (engine semantics 17.2).
 """
@@ -9,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from workflows.engine.events import Completed, Event, Failed, Rejected, StepCompleted, StepStarted
 from workflows.management.terminal import duration, one_line
@@ -130,3 +132,47 @@ class _Counter:
             if self._over.wait(1.0):
                 break
         self._write("\r" + " " * len(shown) + "\r")
+
+
+class Tally:
+    """Counts what is done of something long; after a while it says how much, at a terminal every second in one line.
+
+    Elsewhere a line now and then, so that a log shows that it goes on. `out` is a command's stderr.
+    """
+
+    def __init__(self, name: str, out: Any, *, every: float = 30.0) -> None:
+        self.done = 0
+        self._name = name
+        self._out = out
+        self._live = bool(out.isatty())
+        self._every = 1.0 if self._live else every
+        self._say_at = time.monotonic() + (COUNTED_AFTER_SECONDS if self._live else every)
+        self._shown = ""
+
+    def __enter__(self) -> Tally:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        if self._shown:
+            self._write("\r" + " " * len(self._shown) + "\r")
+
+    def add(self, number: int) -> None:
+        """So many more are done."""
+        self.done += number
+        if time.monotonic() < self._say_at:
+            return
+        self._say_at = time.monotonic() + self._every
+        text = f"{self._name}: {self.done:,} so far"
+        if self._live:
+            self._write("\r" + text.ljust(len(self._shown)))
+            self._shown = text
+        else:
+            self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        try:
+            self._out.write(text, ending="")
+            self._out.flush()
+        except OSError:
+            # Nobody reads it: the work goes on, and so does its count.
+            self._say_at = float("inf")
