@@ -83,6 +83,9 @@ def fingerprint(key: str) -> str:
 
 
 def shown(key: str) -> str:
-    """The key as a page or a log may show it: an approval key only as its fingerprint."""
-    secret = next((kind for kind in (APPROVAL, RECALL) if key.startswith(kind)), None)
+    """The key as a page or a log may show it.
+
+    An approval key only as its fingerprint, and a key that a step took as well: it is made of what came from outside.
+    """
+    secret = next((kind for kind in (APPROVAL, RECALL, ONCE) if key.startswith(kind)), None)
     return f"{secret}#{fingerprint(key)}" if secret is not None else key
