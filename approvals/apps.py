@@ -13,9 +13,11 @@ class ApprovalsConfig(AppConfig):
         from approvals import audit, doctoring, expiry, reminding
         from approvals.deskwork import ApprovalDesk
         from approvals.notices import carriers, mail, pruning, sender, slack
+        from approvals.repair import checks
         from approvals.retention import AskedOnRuns
         from workflows import desk, housekeeping
         from workflows.doctor import contributed
+        from workflows.repair import contributed as repairs
         from workflows.retention import families
 
         desk.register(ApprovalDesk())
@@ -29,3 +31,4 @@ class ApprovalsConfig(AppConfig):
         housekeeping.register("sealing", 2.0, audit.seal, batch=audit.BATCH)
         housekeeping.register("notices", 1.0, sender.send_due, calls_out=True)
         housekeeping.register("old notices", 60.0, pruning.prune, batch=pruning.BATCH)
+        repairs.register(*checks.CHECKS)

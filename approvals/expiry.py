@@ -44,7 +44,7 @@ def expire_due(limit: int = BATCH) -> int:
     closed = 0
     for request in due.order_by("id")[:limit]:
         try:
-            closed += _expire(request)
+            closed += expire(request)
         except Inconsistent:
             # Rolled back. One broken row must not keep the others from their end.
             logger.exception("request %s cannot expire", request.pk)
@@ -97,7 +97,8 @@ def _not_waiting(run: Run) -> Inconsistent:
     return Inconsistent(f"run {run.uuid} was not waiting although its record was there; nothing was changed")
 
 
-def _expire(request: ApprovalRequest) -> bool:
+def expire(request: ApprovalRequest) -> bool:
+    """Whether this call closed the request and ended its run; Inconsistent, with nothing changed, where they disagree."""
     store = records.store_of(request.workspace, request.agent_id)
     # Both may read a spec, which is not done inside the transaction.
     present = present_hash(request) if policy_of(request).on_expire_tool is not None else None

@@ -11,7 +11,8 @@ class WorkflowsConfig(AppConfig):
     def ready(self) -> None:
         # Models must be loaded first.
         from statestore import upkeep
-        from workflows import beats, housekeeping, pacing
+        from workflows import beats, housekeeping, pacing, specwatch
+        from workflows.repair import checks, contributed
         from workflows.retention import pruning
 
         housekeeping.register("purge of expired entries", 60.0, upkeep.purge_expired, batch=upkeep.BATCH)
@@ -19,3 +20,5 @@ class WorkflowsConfig(AppConfig):
         housekeeping.register("old decisions", 60.0, pruning.prune_decisions, batch=pruning.BATCH)
         housekeeping.register("forgotten workers", 3600.0, beats.prune)
         housekeeping.register("old slots of paced calls", 3600.0, pacing.prune)
+        housekeeping.register("spec files", specwatch.EVERY_SECONDS, specwatch.watch.look)
+        contributed.register(*checks.CHECKS)

@@ -47,7 +47,7 @@ def recover(tell: Callable[[Run, str], None] = _say_nothing) -> Recovered:
     requeued = interrupted = 0
     lost = Run.objects.filter(status=Status.RUNNING, lease_until__lt=DbNow()).order_by("id")
     for run in lost[:BATCH]:
-        outcome = _take_from_lost_worker(run)
+        outcome = take_from_lost_worker(run)
         requeued += outcome == "requeued"
         interrupted += outcome == "interrupted"
         if outcome:
@@ -55,7 +55,7 @@ def recover(tell: Callable[[Run, str], None] = _say_nothing) -> Recovered:
     return Recovered(resent=_resend(tell), requeued=requeued, interrupted=interrupted)
 
 
-def _take_from_lost_worker(run: Run) -> str:
+def take_from_lost_worker(run: Run) -> str:
     """`requeued`, `interrupted`, or `` when the worker was there after all. One transaction."""
     still_lost = Q(status=Status.RUNNING, lease_token=run.lease_token, lease_until__lt=DbNow())
     with transaction.atomic():
