@@ -8,16 +8,12 @@ import time
 from django.db import DatabaseError, InterfaceError
 
 from statestore.conf import value as setting
-from workflows import beats, housekeeping, messages, recovery
-from workflows.housekeeping import Chore
-from workflows.rota import Rota
-from workflows.supervisor import Loop, drop_dead_connections
+from workflows import beats, chores, messages, recovery
+from workflows.supervisor import Loop
 from workflows.tasks import advance_run
 from workflows.wakeup import Bell, bell
 
 logger = logging.getLogger("kampong.worker")
-
-housekeeping.register("old messages", 3600.0, messages.prune)
 
 
 class WorkerPool:
@@ -28,13 +24,10 @@ class WorkerPool:
         self._busy: set[str] = set()
         self._own_bell = Bell()
         self._recover_at = 0.0
-        self._rota = Rota(lambda: _chores(calling_out=False))
-        self._calling_rota = Rota(lambda: _chores(calling_out=True))
         self._workers = [Loop(f"worker-{n}", self._work, bell) for n in range(1, count + 1)]
         self._keepers = [
             Loop("worker-keeper", self._keep, self._own_bell),
-            Loop("worker-chores", lambda: _do_due(self._rota), self._own_bell),
-            Loop("worker-calls-out", lambda: _do_due(self._calling_rota), self._own_bell),
+            *chores.loops("worker", self._own_bell),
         ]
 
     def start(self) -> None:
@@ -81,27 +74,3 @@ class WorkerPool:
             self._recover_at = time.monotonic() + setting("KAMPONG_RECOVER_SECONDS")
             recovery.recover()
         return float(min(beats.BEAT_SECONDS, max(0.05, self._recover_at - time.monotonic())))
-
-
-def _chores(*, calling_out: bool) -> tuple[Chore, ...]:
-    return tuple(chore for chore in housekeeping.chores() if chore.calls_out is calling_out)
-
-
-def _do_due(rota: Rota) -> float:
-    for chore in rota.due():
-        _do(chore)
-    return rota.seconds_to_next(most=1.0)
-
-
-def _do(chore: Chore) -> None:
-    try:
-        done = chore.run()
-    except (DatabaseError, InterfaceError) as error:
-        logger.warning("%s: %s: %s; trying again", chore.name, type(error).__name__, str(error).strip())
-        drop_dead_connections()
-    except Exception:
-        # One chore that fails must not keep the others from being done; it is due again after its interval.
-        logger.exception("%s failed; trying again in %s s", chore.name, chore.every_seconds)
-        drop_dead_connections()
-    else:
-        logger.debug("%s: %s", chore.name, done)

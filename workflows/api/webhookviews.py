@@ -15,8 +15,10 @@ from workflows.api.endpoint import Endpoint
 from workflows.api.idempotency import idempotency_key
 from workflows.api.runviews import START, started
 from workflows.engine import jsontext
-from workflows.errors import AgentNotFound, Invalid, NotAuthenticated, Refusal, SpecBroken
+from workflows.errors import AgentNotFound, Invalid, NotAuthenticated, NotPossible, Refusal, SpecBroken
 from workflows.registry import SpecFile
+from workflows.spec.trigger_model import ScheduleTrigger
+from workflows.triggers.state import timed
 
 
 class Webhook(Endpoint):
@@ -62,6 +64,7 @@ class Webhook(Endpoint):
             need_permission(caller, START)
         if isinstance(self.found, Refusal):
             raise self.found
+        refuse_timed(self.found)
         run = runs.start_run(
             self.found,
             input=text,
@@ -106,6 +109,21 @@ def headers_of(request: Request) -> dict[str, str]:
             continue
         joined[lower] = f"{joined[lower]}, {text}" if lower in joined else text
     return joined
+
+
+def refuse_timed(file: SpecFile) -> None:
+    """NotPossible for an agent that nobody calls: what it reads of its trigger would not be there."""
+    trigger = timed(file)
+    if trigger is None:
+        return
+    if isinstance(trigger, ScheduleTrigger):
+        how = f'its schedule, "{trigger.cron}" in {trigger.timezone}'
+    else:
+        how = f"its poll, by the tool {trigger.tool} every {trigger.every} s"
+    raise NotPossible(
+        f"agent {file.agent_id!r} is started by {how}, and not by a webhook; "
+        f'to start a run by hand: POST /runs {{"agent": "{file.agent_id}", "input": TEXT}}'
+    )
 
 
 def refuse_nul(headers: Mapping[str, str]) -> None:

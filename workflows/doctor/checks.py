@@ -7,7 +7,7 @@ from typing import Final
 
 from workflows import needs
 from workflows.adapters import fixtures, models, wire
-from workflows.doctor import addresses, hooks, order, storage
+from workflows.doctor import addresses, hooks, order, storage, timing
 from workflows.doctor.contributed import contributed
 from workflows.doctor.findings import Check, Patient, failed, passed, warned
 from workflows.engine import components
@@ -57,6 +57,7 @@ def examine(patient: Patient) -> list[Check]:
         *(check for tool in patient.tools() for check in _tool(patient, tool)),
         *_notifier(patient),
         *hooks.look(patient),
+        *timing.look(patient),
         *storage.look(patient),
         *_fixtures(patient),
         *_noted(patient),
