@@ -1,4 +1,4 @@
-"""`serve`: web, workers and recovery in one process."""
+"""`serve`: web, workers, recovery and scheduler in one process."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from workflows.management.migrating import migrate, require_migrated
 from workflows.management.terminal import warning_of
 from workflows.management.web import WebServer, address_of, listen
 from workflows.registry import BrokenFile, Registry, read_spec, registry
+from workflows.triggers.scheduler import Scheduler
 from workflows.worker import WorkerPool
 
 
 class Command(KampongCommand):
-    help = "Serve specs: the web interface, the workers and the recovery, in one process."
+    help = "Serve specs: the web interface, the workers, the recovery and the scheduler, in one process."
     pooled = True
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,7 +33,9 @@ class Command(KampongCommand):
         parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: %(default)s)")
         parser.add_argument("--port", type=int, default=8080, help="port to listen on (default: %(default)s)")
         parser.add_argument("--workers", type=int, help="worker threads (default: KAMPONG_WORKERS)")
-        parser.add_argument("--web-only", action="store_true", help="no workers here; run `worker` elsewhere")
+        parser.add_argument(
+            "--web-only", action="store_true", help="no workers and no scheduler here; run `worker` and `scheduler`"
+        )
         parser.add_argument("--no-migrate", action="store_true", help="leave the database's tables as they are")
 
     @metrics_port()
@@ -48,25 +51,37 @@ class Command(KampongCommand):
             addresses.listening_at(address_of(listener, options["host"]))
             self.check(databases=["default"])
             pool = None if options["web_only"] else WorkerPool(options["workers"])
-            return self._run(listener, options["host"], pool, broken)
+            scheduler = None if options["web_only"] else Scheduler()
+            return self._run(listener, options["host"], pool, scheduler, broken)
         finally:
             listener.close()
 
-    def _run(self, listener: socket, host: str, pool: WorkerPool | None, broken: list[BrokenFile]) -> int:
+    def _run(
+        self,
+        listener: socket,
+        host: str,
+        pool: WorkerPool | None,
+        scheduler: Scheduler | None,
+        broken: list[BrokenFile],
+    ) -> int:
         drain = setting("KAMPONG_DRAIN_SECONDS")
         server = WebServer(drain)
 
         def asked() -> None:
             server.should_exit = True
-            if pool is not None:
-                pool.stop_taking()
+            for part in (pool, scheduler):
+                if part is not None:
+                    part.stop_taking()
 
         ending = Ending(asked, drain)
         ending.install()
         self._announce(address_of(listener, host), broken)
-        if pool is not None:
-            pool.start()
+        for part in (pool, scheduler):
+            if part is not None:
+                part.start()
         server.run(sockets=[listener])
+        if scheduler is not None:
+            scheduler.stop(ending.seconds_left())
         if pool is not None:
             report_unfinished(self, pool.stop(ending.seconds_left()))
         self.show("Stopped.")
