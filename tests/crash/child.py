@@ -1,5 +1,5 @@
 """Acts in processes of their own, for tests that kill or stop them: `advance RUN`, `decide KEY USER yes|no`, `send`,
-`sweep`, `withdraw KEY USER`, `deliver SPEC DELIVERY`, `poll`, `fire`.
+`sweep`, `house`, `withdraw KEY USER`, `deliver SPEC DELIVERY`, `poll`, `fire`.
 
 One process loads Django and forks a child for each act: a new interpreter for each would take most of the suite's
 time. It reads requests, JSON lines, from stdin and answers each with one: `start` with the child's id, `poll` with how
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import django
@@ -27,7 +28,7 @@ def act(name: str, *words: str) -> int:
     from approvals.rebinding import rebind
     from approvals.recall import withdraw
     from approvals.services import decide
-    from workflows import webhooks
+    from workflows import housekeeping, webhooks
     from workflows.advance import advance
     from workflows.errors import Refusal
     from workflows.idempotency import Delivery
@@ -36,13 +37,17 @@ def act(name: str, *words: str) -> int:
     from workflows.triggers.polls import poll_next
     from workflows.triggers.schedules import fire_due
 
+    one_pass: dict[str, Callable[[], object]]
+    one_pass = {"send": sender.send_due, "sweep": expire_due, "poll": poll_next, "fire": fire_due}
     try:
         if name == "advance":
             advance("default", words[0])
-        elif name == "send":
-            sender.send_due()
-        elif name == "sweep":
-            expire_due()
+        elif name in one_pass:
+            one_pass[name]()
+        elif name == "house":
+            for chore in housekeeping.chores():
+                while chore.run():
+                    pass
         elif name == "withdraw":
             withdraw(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="no")
         elif name == "edit":
@@ -51,10 +56,6 @@ def act(name: str, *words: str) -> int:
         elif name == "deliver":
             delivery = Delivery(key=words[1], seconds=3600)
             start_run(read_spec(words[0]), input="{}", actor=webhooks.sender("clerk"), delivery=delivery)
-        elif name == "poll":
-            poll_next()
-        elif name == "fire":
-            fire_due()
         elif name == "rebind":
             rebind(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="new")
         else:
