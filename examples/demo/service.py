@@ -47,56 +47,65 @@ def answer(calls: Calls, method: str, path: str, body: Any, key: str | None = No
     return said.status, said.body
 
 
-def handler(calls: Calls) -> type[BaseHTTPRequestHandler]:
-    """The request handler that counts into `calls`."""
+class Service(ThreadingHTTPServer):
+    """The server, with what it was called for."""
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
+    daemon_threads = True
 
-        def do_GET(self) -> None:
-            self._answer(None)
+    def __init__(self, port: int, calls: Calls) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
+        self.calls = calls
 
-        def do_POST(self) -> None:
-            length = self.headers.get("Content-Length", "")
-            if not length.isdecimal() or int(length) > _LARGEST:
-                self.close_connection = True
-                self._say(411 if not length else 413, {"error": "a body of at most 1 MiB with its length is needed"})
-                return
-            try:
-                body = json.loads(self.rfile.read(int(length)))
-            except ValueError:
-                self._say(400, {"error": "the body is no JSON"})
-                return
-            self._answer(body)
 
-        do_PUT = do_POST
+class Handler(BaseHTTPRequestHandler):
+    """Reads one call, says what the service answers."""
 
-        def _answer(self, body: Any) -> None:
-            try:
-                self._say(*answer(calls, self.command, self.path, body, self.headers.get("Idempotency-Key")))
-            except Refused as refusal:
-                self._say(400, {"error": str(refusal)})
-            except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
-                self._say(400, {"error": f"the body is not what this route takes ({type(error).__name__})"})
+    server: Service
+    protocol_version = "HTTP/1.1"
 
-        def _say(self, status: int, said: dict[str, Any]) -> None:
-            content = json.dumps(said, ensure_ascii=False).encode() + b"\n"
-            self.send_response(status)
-            self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def do_GET(self) -> None:
+        self._answer(None)
 
-        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-            """One short line for each call; looking at the counts is none, and a list of orders comes every minute."""
-            if self.path not in LOOKS and not self.path.startswith(_LISTED):
-                self.log_message("%s %s -> %s", self.command, self.path, int(code))
+    def do_POST(self) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > _LARGEST:
+            self.close_connection = True
+            self._say(411 if not length else 413, {"error": "a body of at most 1 MiB with its length is needed"})
+            return
+        try:
+            body = json.loads(self.rfile.read(int(length)))
+        except ValueError:
+            self._say(400, {"error": "the body is no JSON"})
+            return
+        self._answer(body)
 
-        def log_message(self, format: str, *arguments: Any) -> None:
-            sys.stderr.write(f"  service: {format % arguments}\n")
-            sys.stderr.flush()
+    do_PUT = do_POST
 
-    return Handler
+    def _answer(self, body: Any) -> None:
+        key = self.headers.get("Idempotency-Key")
+        try:
+            self._say(*answer(self.server.calls, self.command, self.path, body, key))
+        except Refused as refusal:
+            self._say(400, {"error": str(refusal)})
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
+            self._say(400, {"error": f"the body is not what this route takes ({type(error).__name__})"})
+
+    def _say(self, status: int, said: dict[str, Any]) -> None:
+        content = json.dumps(said, ensure_ascii=False).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+        """One short line for each call; looking at the counts is none, and a list of orders comes every half minute."""
+        if self.path not in LOOKS and not self.path.startswith(_LISTED):
+            self.log_message("%s %s -> %s", self.command, self.path, int(code))
+
+    def log_message(self, format: str, *arguments: Any) -> None:
+        sys.stderr.write(f"  service: {format % arguments}\n")
+        sys.stderr.flush()
 
 
 def main() -> None:
@@ -105,8 +114,7 @@ def main() -> None:
     parser.add_argument("--calls", type=Path, required=True, help="the file that keeps the calls")
     options = parser.parse_args()
     calls = Calls(options.calls, f"POST {MODEL}", f"POST {SLACK}")
-    server = ThreadingHTTPServer(("127.0.0.1", options.port), handler(calls))
-    server.daemon_threads = True
+    server = Service(options.port, calls)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     server.serve_forever(poll_interval=0.05)
 

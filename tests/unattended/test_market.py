@@ -39,6 +39,37 @@ def go_to(mark: datetime, clock: Clock) -> str:
     return name_of(mark)
 
 
+class Clerk:
+    """The server with the sheet, and the lines that it should have written so far."""
+
+    def __init__(self, house: House, outside: Outside) -> None:
+        self.house, self.outside, self.clock = house, outside, house.clock
+        self.wanted: list[str] = []
+
+    def lines(self) -> list[str]:
+        return sorted(self.outside.told()["sheet"]["lines"])
+
+    def written(self, mark: str) -> None:
+        """Until this line is there as well, and no run is at work."""
+        self.wanted.append(mark)
+        until(lambda: mark in self.lines())
+        self.house.settle()
+        assert self.lines() == self.wanted
+
+    def asked_and_skipping(self) -> str:
+        """A price moves far at the next due time: its run waits, and those after it are skipped. Which."""
+        mark = next_mark()
+        self.outside.tell("market", {"symbol": "TIN", "percent": 9, "at": name_of(mark)})
+        go_to(mark, self.clock)
+        until(self.house.waiting)
+        self.house.moment("waiting", away=3 * FIVE.total_seconds())
+        until(lambda: TriggerState.objects.get().skipped == 1)
+        go_to(next_mark(), self.clock)
+        until(lambda: TriggerState.objects.get().skipped == 2)
+        assert self.lines() == self.wanted, "while a run waits no other one is started"
+        return name_of(mark)
+
+
 @pytest.mark.parametrize("moments", MOMENTS)
 def test_every_due_time_has_its_line_once(
     moments: tuple[str, ...],
@@ -47,48 +78,27 @@ def test_every_due_time_has_its_line_once(
     clock: Clock,
     report: Callable[[str], None],
 ) -> None:
-    def lines() -> dict[str, int]:
-        written: dict[str, int] = outside.told()["sheet"]["lines"]
-        return written
-
     go_to(next_mark(), clock)  # so that no due time comes by itself while this is on
-    clerk = house("market.yaml", *moments)
-    clerk.start()
+    server = house("market.yaml", *moments)
+    server.start()
+    clerk = Clerk(server, outside)
     until(lambda: TriggerState.objects.exists())
-    wanted = [go_to(next_mark(), clock)]
-    clerk.working("working")
-    until(lambda: set(wanted) <= set(lines()))
-    clerk.settle()
-
-    third = next_mark()
-    outside.tell("market", {"symbol": "TIN", "percent": 9, "at": name_of(third)})
-    waits = go_to(third, clock)
-    until(clerk.waiting)
-    assert len(clerk.waiting()) == 1, "a price that moved far is looked at"
-    clerk.moment("waiting", away=3 * FIVE.total_seconds())
-    until(lambda: TriggerState.objects.get().skipped == 1)
-    go_to(next_mark(), clock)
-    until(lambda: TriggerState.objects.get().skipped == 2)
-    assert sorted(lines()) == wanted, "while a run waits no other one is started"
-    (key,) = clerk.waiting()
-    assert clerk.decide(key, approved=True).status_code == 200
-    clerk.working("deciding")
-    clerk.settle()
-    wanted.append(waits)
-    assert sorted(lines()) == wanted
-
-    clerk.moment("idle", away=3 * FIVE.total_seconds())
-    wanted.append(name_of(next_mark() - FIVE))  # of those that were missed, the last
-    until(lambda: set(wanted) <= set(lines()))
-    wanted.append(go_to(next_mark(), clock))
-    until(lambda: set(wanted) <= set(lines()))
-    clerk.settle()
+    first = go_to(next_mark(), clock)
+    server.working("working")
+    clerk.written(first)
+    waits = clerk.asked_and_skipping()
+    (key,) = server.waiting()
+    assert server.decide(key, approved=True).status_code == 200
+    server.working("deciding")
+    clerk.written(waits)
+    server.moment("idle", away=3 * FIVE.total_seconds())
+    clerk.written(name_of(next_mark() - FIVE))  # of those that were missed, the last
+    clerk.written(go_to(next_mark(), clock))
 
     told, calls = outside.told(), outside.calls()
-    assert sorted(told["sheet"]["lines"]) == wanted
-    assert set(told["sheet"]["lines"].values()) == {1}
-    assert told["sheet"]["rows"] == 3 * len(wanted)
-    assert calls["PUT /service/sheet"] == len(wanted) + told["repeats"]
+    assert told["sheet"] == {"lines": dict.fromkeys(clerk.wanted, 1), "rows": 3 * len(clerk.wanted)}
+    assert calls["PUT /service/sheet"] == len(clerk.wanted) + told["repeats"]
     assert told["repeats"] == 0 or {"working", "deciding"} & set(moments)
-    assert Run.objects.filter(resumed_from=None).count() == TriggerState.objects.get().started == len(wanted)
-    report(f"{len(wanted)} due times, 2 skipped, {clerk.kills} kills: each line written once")
+    started = TriggerState.objects.get().started
+    assert Run.objects.filter(resumed_from=None).count() == started == len(clerk.wanted)
+    report(f"{started} due times, 2 skipped, {server.kills} kills: each line written once")
