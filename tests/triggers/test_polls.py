@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,6 +18,7 @@ from tests.conftest import Clock
 from tests.counts import count
 from tests.triggers.orders import TRIGGER, Orders, an_agent, bodies, cursor, ids, one_run_each, row, seen
 from workflows.engine import jsontext
+from workflows.engine.polling import MOST_ITEMS
 from workflows.models import Run, SpecVersion, Status
 from workflows.triggers import handover
 from workflows.triggers.polls import poll_next
@@ -89,19 +92,35 @@ def test_an_answer_without_news_costs_little(folder: Path, orders: Orders, clock
 
 
 def test_an_answer_goes_in_batches(folder: Path, orders: Orders, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Eleven items by four are three transactions; at a thousand times as many the batch is the real one."""
-    size = count(4, handover.BATCH)
-    names = [f"o{number}" for number in range(count(11, 10_000))]
-    monkeypatch.setattr(handover, "BATCH", size)
+    """Eleven items by four are three transactions, each with its fence."""
+    monkeypatch.setattr(handover, "BATCH", 4)
+    names = [f"o{number}" for number in range(11)]
     an_agent(folder, orders.url)
     orders.come(*names)
     with CaptureQueriesContext(connection) as asked:
         poll_next()
     one_run_each(*names)
     fences = [one["sql"] for one in asked if one["sql"].startswith("UPDATE") and "lease_until" in one["sql"]]
-    assert len(fences) == 3 + -(-len(names) // size) + 1
-    assert (row().items, row().started) == (len(names), len(names))
+    assert len(fences) == 3 + 3 + 1  # the claim, before and after the call; one a batch; the end
+    assert (row().items, row().started) == (11, 11)
     assert ids() == names
+
+
+def test_the_largest_answer_that_there_may_be(
+    folder: Path, orders: Orders, clock: Clock, report: Callable[[str], None]
+) -> None:
+    names = [f"o{number}" for number in range(count(30, MOST_ITEMS))]
+    an_agent(folder, orders.url, "every: 1m, tool: list_orders, items: orders, key: id")
+    orders.come(*names)
+    took = []
+    for _ in range(2):
+        begun = time.monotonic()
+        assert poll_next()
+        took.append(time.monotonic() - begun)
+        clock.advance(61)
+        one_run_each(*names)
+        assert (row().items, row().started) == (len(names), len(names))
+    report(f"{len(names)} items: {took[0]:.1f} s when all are new, {took[1]:.1f} s when none is")
 
 
 def test_two_of_one_key_in_an_answer_are_one(folder: Path, orders: Orders) -> None:
