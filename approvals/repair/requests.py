@@ -21,7 +21,7 @@ from workflows.repair.findings import BEHIND_SECONDS, By, Check, Finding, Moved,
 from workflows.repair.words import how_long, late, workers
 
 #: Digest and hash as a record's text has them, ahead of all that data could imitate.
-_DIGEST, _SPEC_HASH = '"digest": "', '"spec_hash": "'
+_DIGEST, _SPEC_HASH = '"digest":"', '"spec_hash":"'
 _COLUMNS = ("pk", "workspace", "agent_id", "key", "status", "mode", "digest", "spec_hash", "expires_at", "run__status")
 
 

@@ -48,7 +48,7 @@ class Command(AnsweringCommand):
 
         def tell(mended: Finding) -> None:
             if not as_json:
-                self.show(one_line(f"mended  {mended.code}  {mended.subject}: {mended.what}; {mended.fix}"))
+                self.show(f"mended  {mended.code}  {one_line(f'{mended.subject}: {mended.what}; it {mended.fix}')}")
 
         examined = examine(Scope(everything=options["all"], tell=_Progress(self).page), by, tell)
         code = REFUSED if examined.left else DONE
@@ -85,10 +85,11 @@ class _Progress:
 
 def _lines(finding: Finding) -> list[str]:
     since = f", for {how_long(finding.since)}" if finding.since is not None else ""
-    move = f"--fix   {finding.fix}" if finding.fix else f"to do   {finding.move}"
+    move = ("--fix", finding.fix) if finding.fix else ("to do", finding.move)
+    told = (("wrong", finding.what), ("means", finding.means), move)
     return [
-        one_line(f"{finding.code}  {finding.subject}{since}"),
-        *(f"    {one_line(line)}" for line in (f"wrong   {finding.what}", f"means   {finding.means}", move)),
+        f"{finding.code}  {one_line(finding.subject)}{since}",
+        *(f"    {head}   {one_line(words)}" for head, words in told),
     ]
 
 
@@ -97,12 +98,10 @@ def _verdict(mended: list[Finding], left: list[Finding], *, fixed: bool) -> str:
     if not left:
         return did + ("Nothing is wrong any more." if mended else "Nothing is wrong.")
     safe = sum(bool(one.fix) for one in left)
-    told = f"{did}{len(left)} {'is' if len(left) == 1 else 'are'} wrong"
-    if fixed:
-        return f"{told}: {len(left) - safe} for an operator" + (
-            f", {safe} changed meanwhile; look again" if safe else ""
-        )
-    return f"{told}: --fix mends {safe}, {len(left) - safe} {'is' if len(left) - safe == 1 else 'are'} for an operator"
+    parts = [f"{safe} changed meanwhile, look again" if fixed else f"--fix mends {safe}"] if safe else []
+    if len(left) > safe:
+        parts.append(f"{len(left) - safe} left for an operator")
+    return f"{did}{len(left)} {'mismatch' if len(left) == 1 else 'mismatches'}: {', '.join(parts)}."
 
 
 def _object(finding: Finding, state: str) -> dict[str, Json]:
