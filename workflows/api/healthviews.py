@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.db import Error, connection
@@ -16,6 +18,11 @@ from workflows import beats
 from workflows.api.endpoint import Endpoint
 from workflows.draining import draining
 from workflows.registry import registry
+from workflows.spec import editor_schema
+
+#: What a message quotes: a text, or an expression.
+_QUOTED = re.compile(r'"([^"]*)"|\{\{.*\}\}')
+_HIDDEN = "(not shown here)"
 
 
 class Open(Endpoint):
@@ -85,5 +92,36 @@ def _worker() -> dict[str, Any]:
 
 
 def _specs() -> dict[str, Any]:
-    broken = [{"file": file.path.name, "agent": file.agent_id} for file in registry().broken()]
-    return {"served": len(registry().files()), "broken": broken}
+    """How many are served; and of each broken file its name, its agent, and what is wrong first."""
+    served, refused = registry().files(), registry().broken()
+    folders = {file.path.parent for file in served} | {file.path.parent for file in refused}
+    broken = [
+        {"file": file.path.name, "agent": file.agent_id, "error": _in_public(str(file.errors[0]), folders)}
+        for file in refused
+    ]
+    return {"served": len(served), "broken": broken}
+
+
+@cache
+def _words_of_the_format() -> frozenset[str]:
+    """Every key and word that a spec may hold by its format: what a message quotes besides is the author's."""
+    found: set[str] = set()
+    parts: list[Any] = [editor_schema.schema()]
+    while parts:
+        part = parts.pop()
+        if isinstance(part, dict):
+            found.update(part)
+            parts += part.values()
+        elif isinstance(part, list):
+            parts += part
+        elif isinstance(part, str):
+            found.add(part)
+    return frozenset(found)
+
+
+def _in_public(message: str, folders: Iterable[Path]) -> str:
+    """The message for whoever asks: no folder of this machine, and nothing that the file says by itself."""
+    for folder in sorted(map(str, folders), key=len, reverse=True):
+        message = message.replace(f"{folder}/", "")
+    known = _words_of_the_format()
+    return _QUOTED.sub(lambda found: found[0] if found[1] in known else _HIDDEN, message)

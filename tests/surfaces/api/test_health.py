@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,12 +49,32 @@ def test_it_is_ready_with_a_worker_seen_in_the_last_ten_seconds(
     assert callers.nobody.get("/readyz").status_code == 503
 
 
-def test_a_broken_spec_is_named_and_stops_nothing(callers: Callers, clerk: SpecFile, folder: Path) -> None:
+def test_a_broken_spec_is_named_with_its_first_fault_and_stops_nothing(
+    callers: Callers, clerk: SpecFile, folder: Path
+) -> None:
     beats.beat()
     (folder / "odd.yaml").write_text("agent: [canary")
     response = callers.nobody.get("/readyz")
     assert response.status_code == 200
-    assert response.json()["specs"] == {"served": 1, "broken": [{"file": "odd.yaml", "agent": None}]}
+    specs = response.json()["specs"]
+    assert (specs["served"], [(one["file"], one["agent"]) for one in specs["broken"]]) == (1, [("odd.yaml", None)])
+    assert re.match(r"\d+:\d+: ", specs["broken"][0]["error"])
+    assert "canary" not in response.content.decode()
+    assert str(folder) not in response.content.decode()
+
+
+def test_of_a_fault_nobody_is_told_what_the_file_says_or_where_it_lies(
+    callers: Callers, clerk: SpecFile, folder: Path
+) -> None:
+    (folder / "odd.yaml").write_text(
+        clerk.text.replace("id: clerk", "id: odd").replace("type: approval", "type: sk-canary", 1)
+    )
+    (folder / "twice.yaml").write_text(clerk.text)
+    response = callers.nobody.get("/readyz")
+    odd, twice = response.json()["specs"]["broken"]
+    assert odd["error"].endswith('or an "action"; its "type" is (not shown here)'), odd
+    assert "agent.workflow.0.type: " in odd["error"]
+    assert twice["error"] == f"agent id 'clerk' is already served from {clerk.path.name}"
     assert "canary" not in response.content.decode()
     assert str(folder) not in response.content.decode()
 

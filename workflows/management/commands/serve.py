@@ -11,6 +11,7 @@ from django.core.management.base import CommandParser
 
 from approvals import addresses
 from statestore.conf import value as setting
+from workflows import specwatch
 from workflows.management.base import BAD_SPEC, DONE, KampongCommand, Stop, UsageError
 from workflows.management.ending import Ending
 from workflows.management.metricsport import metrics_port
@@ -76,6 +77,8 @@ class Command(KampongCommand):
         ending = Ending(asked, drain)
         ending.install()
         self._announce(address_of(listener, host), broken)
+        if pool is None:
+            specwatch.loop().start()
         for part in (pool, scheduler):
             if part is not None:
                 part.start()
