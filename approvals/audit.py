@@ -105,6 +105,23 @@ def of_request(act: str, request: ApprovalRequest, *, actor: Actor, **facts: Any
     return record(act, actor=actor, **about | facts)
 
 
+_DONE = {"retry": "retried", "give_up": "given up", "cancel": "cancelled"}
+_SET_BACK = {
+    "cursor": "cursor reset",
+    "lock": "lock freed",
+    "incident": "incident closed",
+    "seen": "seen item forgotten",
+}
+
+
+def done_in_words(entry: AuditEntry) -> str:
+    """`approved`, `retried`, `lock freed`: what became of it, as the beginning of a sentence about who did it."""
+    if entry.act == "reset":
+        what = jsontext.loads(entry.details).get("what", "") if entry.details else ""
+        return _SET_BACK.get(what, "reset")
+    return entry.outcome or _DONE.get(entry.act, entry.act)
+
+
 def decision_of(key: str, workspace: str = WORKSPACE) -> dict[str, Any] | None:
     """`{outcome, by, at, surface}` of a key, None when nothing is known.
 

@@ -34,6 +34,7 @@ ACTS = (
     "rebind",
     "withdraw",
     "reset",
+    "repair",
     "link",
     "unlink",
 )
@@ -114,8 +115,7 @@ def _found(filters: AuditFilter) -> QuerySet[AuditEntry]:
 
 
 def _told(entry: AuditEntry) -> str:
-    done = entry.outcome or {"retry": "retried", "give_up": "given up", "cancel": "cancelled"}.get(entry.act, entry.act)
-    told = {"outcome": done, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
+    told = {"outcome": audit.done_in_words(entry), "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     return clipped(in_words(told), 240)
 
 

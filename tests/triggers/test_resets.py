@@ -56,7 +56,7 @@ def going(folder: Path, clock: Clock) -> Run:
 
 
 def told() -> tuple[str, str, dict[str, object]]:
-    """The run, the reason and the details of the one audit entry."""
+    """Run, reason and details of the one audit entry."""
     entry = AuditEntry.objects.get()
     assert (entry.act, entry.actor, entry.surface, entry.spec_hash) == ("reset", "operator", "admin", "")
     return entry.run, entry.reason, jsontext.loads(entry.details)
@@ -87,9 +87,7 @@ def test_a_reset_cursor_lets_the_poll_begin_from_the_start_at_once_and_starts_no
     assert (sorted(ids()), cursor()) == (["a", "b", "c"], 3)
 
 
-def test_a_poll_that_is_under_way_cannot_write_the_old_cursor_back(
-    folder: Path, orders: Orders, operator: Actor
-) -> None:
+def test_a_poll_under_way_cannot_write_the_old_cursor_back(folder: Path, orders: Orders, operator: Actor) -> None:
     an_agent(folder, orders.url)
     orders.come("a")
     poll_next()
@@ -218,8 +216,6 @@ def test_a_forgotten_item_starts_a_run_again_and_no_other_does(folder: Path, ord
     assert ids() == ["a", "b", "a"]
 
 
-# What is refused ----------------------------------------------------------------------------------------------
-
 ACTS: dict[str, Callable[..., object]] = {
     "cursor": lambda **words: resets.reset_cursor("clerk", **words),
     "lock": lambda **words: resets.free_lock("clerk", **words),
@@ -252,9 +248,7 @@ def test_what_names_no_item_or_no_key_is_refused(operator: Actor) -> None:
             resets.close_incident("clerk", key, actor=operator, reason="r")
 
 
-def test_without_its_audit_entry_nothing_is_set_back(
-    folder: Path, operator: Actor, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_its_audit_entry_nothing_is_set_back(operator: Actor, monkeypatch: pytest.MonkeyPatch) -> None:
     for kind, key in (("cursor:", "poll"), ("lock:", "schedule"), ("incident:", "k"), ("seen:", FINGERPRINT)):
         value = {"run": "r", "due": "d", "runId": "r", "openedAt": "o"}
         StateStore("default", "clerk", kinds=(kind,)).put(kind + key, value)

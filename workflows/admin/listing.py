@@ -34,12 +34,13 @@ def listed(found: QuerySet[M], query: QueryDict, *, size: int, newest_first: boo
     shown = rows[:size]
     return Listed(
         rows=shown,
-        next=_with(query, str(shown[-1].pk)) if len(rows) > size else "",
-        first=_with(query, "") if after else "",
+        next=with_after(query, str(shown[-1].pk)) if len(rows) > size else "",
+        first=with_after(query, "") if after else "",
     )
 
 
-def _with(query: QueryDict, after: str) -> str:
+def with_after(query: QueryDict, after: str) -> str:
+    """The query string with another cursor; "" takes it out."""
     changed = query.copy()
     changed.pop("after", None)
     if after:

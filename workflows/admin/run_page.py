@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db.models import Q
 
+from approvals.audit import done_in_words
 from approvals.errors import in_words
 from approvals.models import ApprovalRequest, AuditEntry, RequestStatus
 from statestore.clock import now
@@ -198,7 +199,6 @@ def _chain_lines(chain: Sequence[Run], this: Run) -> Iterator[ChainLine]:
 
 def _act_in_words(entry: AuditEntry) -> str:
     """`approved by Asha on 2026-11-29 at 10:00 UTC (admin): looks right`."""
-    done = {"retry": "retried", "give_up": "given up", "cancel": "cancelled"}.get(entry.act, entry.act)
-    told = {"outcome": entry.outcome or done, "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
+    told = {"outcome": done_in_words(entry), "by": entry.actor, "at": rfc3339(entry.at), "surface": entry.surface}
     reason = f": {entry.reason}" if entry.reason else ""
     return in_words(told) + reason

@@ -23,9 +23,12 @@ from tests.conftest import People, allow
 from tests.surfaces.admin.conftest import QUEUE, RUNS, decide_url, run_url
 from tests.workbench import acting
 from workflows import beats
-from workflows.models import Run, SpecVersion, WorkerBeat
+from workflows.models import Run, SpecVersion, TriggerState, WorkerBeat
 
-OURS = (Run, SpecVersion, WorkerBeat, ApprovalRequest, AuditEntry, ApiToken, StateRecord, Absence, Notice, SlackUser)
+OURS = (
+    *(Run, SpecVersion, TriggerState, WorkerBeat),
+    *(ApprovalRequest, AuditEntry, ApiToken, StateRecord, Absence, Notice, SlackUser),
+)
 AUDIT = "/admin/approvals/auditentry/"
 TOKENS = "/admin/approvals/apitoken/"
 

@@ -1,0 +1,149 @@
+"""Triggers in the admin: what starts runs while nobody looks, when it did last and does next; and what belongs to it.
+
+Spec files and the store are pages below, with the resets of what lies there. All of them only read, but for a reset's
+form.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+
+from statestore import keys
+from statestore.overview import Kept, kept
+from workflows.admin.acts import OPERATE
+from workflows.admin.base import Crumb, ReadOnlyAdmin
+from workflows.admin.listing import listed
+from workflows.admin.resetting import reset_page
+from workflows.admin.spec_files import spec_files_page
+from workflows.admin.store_page import store_page
+from workflows.admin.words import Badge, ago, clipped, data
+from workflows.models import WORKSPACE, Run, TriggerState
+from workflows.triggers.standing import Called, Standing, standings, webhooks, without_row
+
+LIST = "admin:workflows_triggerstate_changelist"
+VIEW = "workflows.view_run"
+
+
+class TriggerStateAdmin(ReadOnlyAdmin[TriggerState]):
+    """Read only; whoever may see runs may see what starts them."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return bool(request.user.is_active and request.user.has_perm(VIEW))
+
+    def get_urls(self) -> list[URLPattern]:
+        wrap = self.admin_site.admin_view
+        ours = [
+            path("files/", wrap(self.files_view), name="workflows_spec_files"),
+            path("store/", wrap(self.store_view), name="workflows_store"),
+            path("store/<int:pk>/reset/", wrap(self.reset_view), name="workflows_store_reset"),
+        ]
+        return ours + super().get_urls()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        self.need_view(request)
+        found = TriggerState.objects.filter(workspace=WORKSPACE).select_related("last_run")
+        page = listed(found, request.GET, size=self.list_per_page, newest_first=False)
+        is_last, is_first = not page.next, not page.first
+        rows = [_row(one) for one in standings(page.rows)]
+        rows += [_row(one) for one in without_row()] if is_last else []
+        return self.page(
+            request,
+            "workflows/admin/trigger_list.html",
+            title="Triggers",
+            tab="triggers",
+            rows=rows,
+            webhooks=[_called(one) for one in webhooks()] if is_first else [],
+            listed=page,
+        )
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        self.need_view(request)
+        numeric = object_id.isascii() and object_id.isdigit() and len(object_id) < 19
+        rows = TriggerState.objects.filter(workspace=WORKSPACE, pk=object_id).select_related("last_run")
+        row = rows.first() if numeric else None
+        if row is None:
+            raise Http404("There is no such trigger.")
+        (standing,) = standings([row])
+        cursor, lock = _only(keys.CURSOR, row.agent_id), _only(keys.LOCK, row.agent_id)
+        name = clipped(row.agent_id, 100)
+        return self.page(
+            request,
+            "workflows/admin/trigger.html",
+            title=f"{row.get_kind_display().capitalize()} of {name}",
+            crumbs=[_crumb()],
+            cursor=cursor,
+            cursor_value=data(cursor.value) if cursor is not None else None,
+            lock=lock,
+            may_operate=request.user.has_perm(OPERATE),
+            **_row(standing),
+        )
+
+    def files_view(self, request: HttpRequest) -> HttpResponse:
+        return spec_files_page(self, request, [_crumb()])
+
+    def store_view(self, request: HttpRequest) -> HttpResponse:
+        return store_page(self, request, [_crumb()])
+
+    def reset_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """Who may set back may see what is set back, or is refused before anything is looked up."""
+        self.need_view(request)
+        if not request.user.has_perm(OPERATE):
+            raise PermissionDenied(f"The permission {OPERATE} is needed.")
+        return reset_page(self, request, pk, [_crumb(), ("Store", reverse("admin:workflows_store"))])
+
+
+def _row(one: Standing) -> dict[str, Any]:
+    row = one.row
+    return {
+        "one": one,
+        "row": row,
+        "agent": clipped(one.agent_id, 100),
+        "when": clipped(one.when, 300) or "not known here",
+        "badges": _badges(one),
+        "last_run": row.last_run if row is not None else None,
+        "fired": ago(row.fired_at) if row is not None and row.fired_at is not None else "",
+        "error": clipped(row.error, 2000) if row is not None else "",
+    }
+
+
+def _badges(one: Standing) -> list[Badge]:
+    row = one.row
+    found = []
+    if one.problem:
+        found.append(Badge(text="starts nothing", tone="bad" if row is not None else "wait"))
+    if row is not None and row.failures:
+        found.append(Badge(text=f"failed {row.failures} time" + ("s" if row.failures > 1 else ""), tone="bad"))
+    if one.holder:
+        found.append(Badge(text="run going", tone="busy"))
+    if one.polling_until is not None:
+        found.append(Badge(text="polling", tone="busy"))
+    if one.overdue and not found:
+        found.append(Badge(text="due", tone="wait"))
+    return found or [Badge(text="ready", tone="good")]
+
+
+def _called(one: Called) -> dict[str, Any]:
+    run: Run | None = one.last_run
+    return {
+        "agent": clipped(one.agent_id, 100),
+        "when": clipped(one.when, 300),
+        "run": run,
+        "by": clipped(run.started_by or "nobody", 60) if run is not None else "",
+        "age": ago(run.created_at) if run is not None else "",
+    }
+
+
+def _only(kind: str, agent_id: str) -> Kept | None:
+    """The agent's entry of a kind of which it has one, while its time is not over."""
+    found = kept(WORKSPACE, kind, workflow=agent_id, limit=1)
+    return found[0] if found and not found[0].expired else None
+
+
+def _crumb() -> Crumb:
+    return ("Triggers", reverse(LIST))
