@@ -101,14 +101,14 @@ def _closed(request: ApprovalRequest, outcome: str, surface: str, at: datetime) 
 
 def read(moment: datetime) -> Iterator[Reading]:
     """What waits, as it is at this moment of the database."""
-    overdue = Count("pk", filter=Q(expires_at__lte=DbNow()))
-    open_ = ApprovalRequest.objects.filter(status=RequestStatus.OPEN)
-    found = open_.aggregate(waiting=Count("pk"), oldest=Min("created_at"), overdue=overdue)
-    yield WAITING, (), found["waiting"]
-    yield OLDEST, (), age(found["oldest"], moment)
-    yield OVERDUE, (), found["overdue"]
+    waiting = ApprovalRequest.objects.filter(status=RequestStatus.OPEN)
+    # Apart from each other: the counts come out of an index alone.
+    counts = waiting.aggregate(all=Count("*"), overdue=Count("expires_at", filter=Q(expires_at__lte=DbNow())))
+    yield WAITING, (), counts["all"]
+    yield OVERDUE, (), counts["overdue"]
+    yield OLDEST, (), age(waiting.aggregate(oldest=Min("created_at"))["oldest"], moment)
     standing = Notice.objects.filter(status__in=[NoticeStatus.WAITING, NoticeStatus.FAILED]).order_by()
-    counted = standing.values_list("status").annotate(Count("pk"), Min("created_at"))
+    counted = standing.values_list("status").annotate(number=Count("*"), oldest=Min("created_at"))
     notices = {status: (number, oldest) for status, number, oldest in counted}
     unsent, oldest = notices.get(NoticeStatus.WAITING, (0, None))
     yield UNSENT, (), unsent

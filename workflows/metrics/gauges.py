@@ -42,7 +42,7 @@ GAUGES = (RUNS, QUEUE_DEPTH, QUEUE_OLDEST, WORKERS, TRIGGER_FAILURES, EXPIRED_EN
 
 def read(moment: datetime) -> Iterator[Reading]:
     """All of them, as they are at this moment of the database."""
-    by_status = Run.objects.filter(status__in=_STANDING).order_by().values_list("status").annotate(Count("pk"))
+    by_status = Run.objects.filter(status__in=_STANDING).order_by().values_list("status").annotate(number=Count("*"))
     found = dict(by_status)
     for status in _STANDING:
         yield RUNS, (status.value,), found.get(status.value, 0)
@@ -60,7 +60,7 @@ def _queue(moment: datetime) -> Iterator[Reading]:
     due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
     entered = Case(When(started_at__isnull=True, then=F("created_at")), default=F("queued_at"))
     since = Greatest(entered, Coalesce("not_before", entered), output_field=DateTimeField())
-    queue = Run.objects.filter(due, status=Status.QUEUED).aggregate(depth=Count("pk"), oldest=Min(since))
+    queue = Run.objects.filter(due, status=Status.QUEUED).aggregate(depth=Count("*"), oldest=Min(since))
     yield QUEUE_DEPTH, (), queue["depth"]
     yield QUEUE_OLDEST, (), age(queue["oldest"], moment)
 
