@@ -10,10 +10,11 @@ from django.db import DEFAULT_DB_ALIAS, connections
 from statestore import keys
 from statestore.clock import now_sql
 from statestore.errors import ReservedKind
+from statestore.faults import point
 from statestore.store import TABLE
 
 #: Entries that one purge deletes, in one short statement.
-BATCH = 1000
+BATCH = 200
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,4 +81,6 @@ def purge_expired(limit: int = BATCH, *, using: str = DEFAULT_DB_ALIAS) -> int:
             f"DELETE FROM {TABLE} WHERE id {among} AND expires_at <= {now}",
             (*at, keys.APPROVAL, keys.range_end(keys.APPROVAL), limit, *at),
         )
-        return int(cursor.rowcount)
+        deleted = int(cursor.rowcount)
+    point("purge.deleted")
+    return deleted

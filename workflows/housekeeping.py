@@ -30,7 +30,7 @@ class Chore:
 
 #: Between two full passes of a chore the database is others' for so many times as long as the pass took, at least so
 #: many seconds: decisions keep their pace, however much there is to do.
-REST, SHORTEST_REST = 2.0, 0.05
+REST, SHORTEST_REST = 2.0, 0.02
 
 
 def rest_after(seconds: float) -> float:

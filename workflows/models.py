@@ -156,7 +156,7 @@ class Run(models.Model):
                 name="run_finished",
             ),
             models.Index(
-                fields=["ended_at", "id"],
+                fields=["workspace", "ended_at", "id"],
                 condition=Q(pruned_at__isnull=False, resumed_as__isnull=True, beside__isnull=True),
                 name="run_pruned",
             ),

@@ -246,8 +246,7 @@ def retry_run(run: Run, *, actor: Actor, reason: str) -> Run:
     NotPossible, SpecChanged (the file's hash is compared again; the engine compares the action's digest).
     """
     _need_reason(reason)
-    run.refresh_from_db()
-    _need_kept(run)
+    _reread_kept(run)
     if "retry" not in possible_acts(run):
         raise NotPossible(
             f"the run is {run.status}; only an interrupted or failed run can be retried", status=run.status
@@ -270,8 +269,7 @@ def give_up_run(run: Run, *, actor: Actor, reason: str) -> Run:
     _need_reason(reason)
     error = f"given up by {actor.label}: {reason}"
     with transaction.atomic():
-        run.refresh_from_db()
-        _need_kept(run)
+        _reread_kept(run)
         if "give_up" not in possible_acts(run):
             raise NotPossible(f"the run is {run.status}; only an interrupted run can be given up", status=run.status)
         _end(run, Failed(step=run.step or None, error=error))
@@ -287,7 +285,12 @@ def _end(run: Run, event: Cancelled | Failed, outputs: Outputs | None = None) ->
         raise NotPossible("the run went on meanwhile; look at it again", status=run.status)
 
 
-def _need_kept(run: Run) -> None:
+def _reread_kept(run: Run) -> None:
+    """The row as it is now. RunNotFound, or NotPossible where only the row is kept."""
+    try:
+        run.refresh_from_db()
+    except Run.DoesNotExist as error:
+        raise RunNotFound(f"the run {str(run.uuid)!r} is not kept any more") from error
     if run.pruned_at is not None:
         removed = f"what it read and made was removed at {rfc3339(run.pruned_at)}"
         raise NotPossible(f"the run is {run.status}, and {removed}; start a new one", status=run.status)

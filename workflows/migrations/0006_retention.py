@@ -22,6 +22,6 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='run',
-            index=models.Index(condition=models.Q(('beside__isnull', True), ('pruned_at__isnull', False), ('resumed_as__isnull', True)), fields=['ended_at', 'id'], name='run_pruned'),
+            index=models.Index(condition=models.Q(('beside__isnull', True), ('pruned_at__isnull', False), ('resumed_as__isnull', True)), fields=['workspace', 'ended_at', 'id'], name='run_pruned'),
         ),
     ]

@@ -56,6 +56,7 @@ class Member:
     status: str
     ended_at: datetime | None
     newest: bool
+    pruned: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,10 +103,11 @@ def locked(roots: Sequence[int]) -> list[Family]:
     for one in asked:
         families[members[one.run]].asked.append(one)
     rows = Run.objects.select_for_update(skip_locked=True, of=("self",)).filter(pk__in=members).order_by("pk")
-    for pk, status, ended_at, root, after in rows.values_list("pk", "status", "ended_at", "root_id", "resumed_as_id"):
+    columns = ("pk", "status", "ended_at", "root_id", "resumed_as_id", "pruned_at")
+    for pk, status, ended_at, root, after, pruned_at in rows.values_list(*columns):
         family = families[members[pk]]
-        newest = after is None and family.root in (pk, root)
-        family.runs.append(Member(pk=pk, status=status, ended_at=ended_at, newest=newest))
+        newest, pruned = after is None and family.root in (pk, root), pruned_at is not None
+        family.runs.append(Member(pk=pk, status=status, ended_at=ended_at, newest=newest, pruned=pruned))
     present = dict(_members(roots))
     return [family for family in families.values() if _whole(family, present) and family.over]
 

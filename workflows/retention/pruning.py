@@ -54,11 +54,15 @@ def prune_decisions(limit: int = BATCH) -> int:
 
     `KAMPONG_KEEP_DECISIONS` counts from the end of the chain, and of the last request on it. The audit stays.
     """
-    before = _decided_before()
+    before, done = _decided_before(), 0
     if before is None:
         return 0
-    tips = _tips().filter(pruned_at__isnull=False)
-    return _end_each(_pages(tips, (before, _LAST)), lambda family: True, limit, only_whole=True)
+    for workspace in SpecVersion.objects.order_by("workspace").values_list("workspace", flat=True).distinct():
+        tips = _tips().filter(workspace=workspace, pruned_at__isnull=False)
+        done += _end_each(_pages(tips, (before, _LAST)), lambda family: family.newest.pruned, limit - done)
+        if done >= limit:
+            break
+    return done
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,42 +133,40 @@ def _pages(tips: QuerySet[Run], edge: Place | None) -> Callable[[int], Iterator[
     return pages
 
 
-def _end_each(
-    pages: Callable[[int], Iterator[list[int]]],
-    passed: Callable[[Family], bool],
-    limit: int,
-    *,
-    only_whole: bool = False,
-) -> int:
+def _end_each(pages: Callable[[int], Iterator[list[int]]], passed: Callable[[Family], bool], limit: int) -> int:
     """How many chains of the pages were ended, at most `limit`.
 
     Those that must wait (for a request beside them, say) are passed over: a page that ends none is a short read.
     """
     done = 0
     for roots in pages(max(1, min(limit, BATCH))):
-        done += _end(roots[: limit - done], passed, only_whole)
+        done += _end(roots[: limit - done], passed)
         if done >= limit:
             break
     return done
 
 
-def _end(roots: Sequence[int], passed: Callable[[Family], bool], only_whole: bool) -> int:
-    """One transaction: what nobody was asked about, and decisions that are over, whole; else all but the rows."""
+def _end(roots: Sequence[int], passed: Callable[[Family], bool]) -> int:
+    """One transaction: what nobody was asked about, and decisions that are over, whole; else all but the rows.
+
+    What was pruned before, by another process a moment ago perhaps, only ever goes whole.
+    """
     before = _decided_before()
+    whole: list[int] = []
+    emptied: list[int] = []
+    ended = 0
     with transaction.atomic():
-        found = [family for family in families.locked(roots) if passed(family)]
-        whole: list[Family] = []
-        asked: list[Family] = []
-        for family in found:
-            over = before is not None and family.end <= before
-            (whole if over or not family.asked else asked).append(family)
-        emptied = [] if only_whole else asked
-        _delete([pk for family in whole for pk in family.ids])
-        _empty([pk for family in emptied for pk in family.ids])
+        for family in families.locked(roots):
+            over = not family.asked or (before is not None and family.end <= before)
+            if passed(family) and (over or not family.newest.pruned):
+                (whole if over else emptied).extend(family.ids)
+                ended += 1
+        _delete(whole)
+        _empty(emptied)
         point("retention.removed")
-    if whole or emptied:
+    if ended:
         point("retention.batch")
-    return len(whole) + len(emptied)
+    return ended
 
 
 def _delete(runs: Sequence[int]) -> None:

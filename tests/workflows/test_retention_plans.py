@@ -1,0 +1,46 @@
+"""What is over is found by an index, however many runs there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from pytest_django.fixtures import Settings
+
+from tests.finished import finished
+from tests.workbench import ASKING, write_spec
+from workflows.retention.pruning import prune, prune_decisions
+
+pytestmark = pytest.mark.django_db
+
+
+def plan_of(sql: str) -> str:
+    explain = "EXPLAIN QUERY PLAN" if connection.vendor == "sqlite" else "EXPLAIN"
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            # So few rows are sooner read whole.
+            cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"{explain} {sql}")
+        return " ".join(str(row[-1]) for row in cursor.fetchall())
+
+
+@pytest.mark.parametrize("keep", ["10d", "3", "10d 3"])
+def test_runs_are_looked_for_in_the_order_of_their_ends(keep: str, tmp_path: Path, settings: Settings) -> None:
+    finished(write_spec(tmp_path, ASKING), 8, days_ago=1)
+    settings.KAMPONG_KEEP_COMPLETED, settings.KAMPONG_KEEP_DECISIONS = keep, "1d"
+    with CaptureQueriesContext(connection) as queries:
+        prune(limit=2)
+        prune_decisions(limit=2)
+    asked = [
+        query["sql"] for query in queries.captured_queries if "ORDER BY" in query["sql"] and "LIMIT" in query["sql"]
+    ]
+    indexes = {"run_finished", "run_pruned"}
+    for sql in asked:
+        plan = plan_of(sql)
+        assert [name for name in indexes if name in plan], (sql, plan)
+        assert "TEMP B-TREE" not in plan
+        assert "Sort" not in plan
+    assert len(asked) >= 2
+    assert any('pruned_at" IS NOT NULL' in sql for sql in asked)
