@@ -16,7 +16,7 @@ from statestore.models import StateRecord
 from tests.conftest import ROOT, Clock
 from tests.counts import count
 from tests.databases import DATABASE
-from tests.triggers.scheduling import move, row, scheduled, started
+from tests.triggers.scheduling import CLOUD, move, row, scheduled, started
 from tests.triggers.timewalk import utc
 from workflows.models import Run
 from workflows.triggers import locks
@@ -40,6 +40,7 @@ def test_everybody_looks_at_the_same_moment(
     agents = [f"clerk-{number}" for number in range(AGENTS)]
     for number, agent_id in enumerate(agents):
         scheduled(tmp_path, f"{number} 9 * * *", agent_id=agent_id)
+    scheduled(tmp_path, "0 9 * * *", agent_id="refused", model=CLOUD)
     move(clock, START)
     fire_due()
     assert not Run.objects.exists()
@@ -48,7 +49,9 @@ def test_everybody_looks_at_the_same_moment(
     command = [sys.executable, "-m", "tests.races.firing", str(PROCESSES), str(THREADS), str(DAYS)]
     env = process_env | {"KAMPONG_SPECS": str(tmp_path)}
     done = subprocess.run(command, env=env, cwd=ROOT, text=True, capture_output=True, timeout=420)
-    assert (done.returncode, done.stderr) == (0, ""), done
+    assert done.returncode == 0, done
+    (said,) = done.stderr.splitlines()
+    assert "schedule of refused" in said, "the one warning, and nothing else"
 
     firing = [number % 2 for number in range(DAYS)]
     firing[0] = 1
@@ -61,6 +64,8 @@ def test_everybody_looks_at_the_same_moment(
         assert state.last_run is not None
         lock = StateRecord.objects.get(workflow=agent_id, key=locks.KEY)
         assert str(state.last_run.uuid) in lock.value
+    refused = row("refused")
+    assert (refused.failures, refused.started, refused.due_at) == (DAYS, 0, START.replace(hour=9) + DAY)
     assert Run.objects.count() == AGENTS * sum(firing)
     looks = PROCESSES * THREADS
     report(f"{AGENTS} schedules over {DAYS} days, {looks} looks at once on {DATABASE}: {sum(firing)} runs of each")

@@ -23,8 +23,8 @@ NEW_YORK, SINGAPORE = "America/New_York", "Asia/Singapore"
 FEW = [("30 1 * * *", NEW_YORK), ("*/30 1 * * 0", NEW_YORK), ("30 2 */2 * *", NEW_YORK)]
 MANY = [
     *FEW,
-    ("*/20 * * * *", NEW_YORK),
     ("15 * * * *", NEW_YORK),
+    ("*/20 */3 * * 0,6", NEW_YORK),
     ("*/15 2 * * *", NEW_YORK),
     ("0,30 0-3 * * 0", NEW_YORK),
     ("0 8 * * 1-5", SINGAPORE),
