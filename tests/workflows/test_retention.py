@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 from pytest_django.fixtures import Settings
 
+from approvals import audit
 from approvals.models import ApprovalRequest, AuditEntry, Vote
 from approvals.services import decide
 from statestore.clock import now
 from tests.approvals.policies import ANSWERS, a_sign, member
 from tests.conftest import Clock, People
+from tests.damaged import found
 from tests.fakes_tools import FakeTools
 from tests.surfaces.admin.scenes import FAILING
 from tests.workbench import ASKING, HEAD, acting, begin, key_of, to_pause, work, write_spec
@@ -270,6 +272,24 @@ def test_a_retried_chain_goes_as_one(tmp_path: Path, people: People, clock: Cloc
     assert prune() == 0, "its newest run is two days old"
     clock.advance(9 * DAY)
     assert (prune(), Run.objects.count()) == (1, 0)
+
+
+def test_what_is_left_agrees_with_itself(
+    tmp_path: Path, asking: SpecFile, tools: FakeTools, people: People, clock: Clock, settings: Settings
+) -> None:
+    for name in keeps.SETTINGS.values():
+        setattr(settings, name, "1d")
+    decided(asking, people, True, False)
+    run = begin(a_sign(tmp_path, "mode: record", url=tools.url))
+    work()
+    decide(key_of(run), approved=True, actor=acting(people.approver))
+    to_pause(asking)
+    audit.seal()
+    clock.advance(1.5 * DAY)
+    assert (prune(), found()) == (2, [])
+    settings.KAMPONG_KEEP_DECISIONS = "1d"
+    assert (prune_decisions(), found()) == (2, [])
+    assert audit.verify().first_bad is None
 
 
 def test_every_process_that_keeps_house_does_it() -> None:
