@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import F, Q, Value
@@ -12,7 +13,8 @@ from approvals import records
 from approvals.errors import Inconsistent
 from approvals.expiry import expire
 from approvals.models import ApprovalRequest, AuditEntry, RequestStatus
-from approvals.repair.cases import ENDINGS, Case, case_of, close, lock_request, note, take
+from approvals.repair.cases import ENDINGS, Case, case_of, close, lock_request, note, outputs_in, take
+from statestore.clock import db_now
 from statestore.models import StateRecord
 from workflows import codec
 from workflows.engine import jsontext
@@ -30,10 +32,11 @@ def _suspects(scope: Scope) -> Iterator[int]:
     for page in scope.pages(ApprovalRequest.objects, is_open, "requests"):
         rows = [dict(zip(_COLUMNS, row, strict=True)) for row in _rows(page)]
         there = _records(rows)
+        behind = db_now() - timedelta(seconds=BEHIND_SECONDS)
         proved = _proved([row for row in rows if row["status"] != RequestStatus.OPEN])
         for row in rows:
             record = there.get((row["workspace"], row["agent_id"], records.store_key(row["key"])))
-            if _is_odd(row, record, proved):
+            if _is_odd(row, record, proved, behind):
                 yield row["pk"]
 
 
@@ -63,14 +66,14 @@ def _proved(rows: list[dict[str, Any]]) -> set[str]:
     return set(entries.order_by().values_list("key", flat=True))
 
 
-def _is_odd(row: dict[str, Any], record: tuple[Any, str, str] | None, proved: set[str]) -> bool:
+def _is_odd(row: dict[str, Any], record: tuple[Any, str, str] | None, proved: set[str], behind: datetime) -> bool:
     if row["status"] != RequestStatus.OPEN:
         return record is not None or str(row["key"]) not in proved
     if row["mode"] == "gate" and row["run__status"] != Status.AWAITING:
         return True
     if record is None:
         return bool(row["mode"] != "gate")  # Of a gate it is told of the run that waits.
-    return record != (row["expires_at"], row["digest"], row["spec_hash"]) or late(row["expires_at"], BEHIND_SECONDS)
+    return bool(record != (row["expires_at"], row["digest"], row["spec_hash"]) or row["expires_at"] < behind)
 
 
 def _judge(pk: int) -> Finding | None:
@@ -102,8 +105,19 @@ def _left_open(case: Case) -> Finding:
             **facts,
         )
 
+    lost = outputs_in(stored) if stored is not None and not run.outputs else {}
+    if lost and run.status in (Status.QUEUED, Status.RUNNING):
+        return Finding(
+            move="cancel the run (`runs cancel ID`) and repair again: it goes on without what its steps made, which "
+            "the record alone holds",
+            **facts,
+        )
+
     def mend(by: By) -> None:
         take(stored)
+        if lost and run.status != Status.RESUMED:
+            # As when somebody cancels it: a retry finds what the steps had made.
+            need(Run.objects.filter(pk=run.pk, status=run.status, outputs="").update(outputs=codec.dump_outputs(lost)))
         close(case, by, f"its run was {run.status} and did not wait for it")
 
     ended = case.told() if case.outcome is not None else "cancelled: the audit knows of no decision"

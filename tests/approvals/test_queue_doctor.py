@@ -17,7 +17,7 @@ from statestore.clock import now
 from statestore.models import StateRecord
 from tests.approvals.policies import ANSWERS
 from tests.conftest import Clock, People
-from tests.damaged import change_request, found, mended, record, request, status_of
+from tests.damaged import change, change_request, found, mended, record, request, status_of
 from tests.fakes_tools import FakeTools
 from tests.workbench import ASKING, PAYING, PAYING_ANSWERS, acting, key_of, to_pause, work, write_spec
 from workflows import beats
@@ -149,6 +149,22 @@ def test_what_the_audit_says_was_decided_is_never_asked_again(
     assert not record(key).exists()
     work()
     assert [one.method for one in tools.requests] == ["GET"]
+
+
+def test_a_decided_run_that_waits_again_beside_its_successor_is_not_decided_again(
+    paying: SpecFile, people: People, tools: FakeTools
+) -> None:
+    run, key = to_pause(paying)
+    row = record(key).values().get()
+    decide(key, approved=True, actor=acting(people.approver))
+    change(run, status=Status.AWAITING, resumed_as=None, ended_at=None)
+    change_request(key, status=RequestStatus.OPEN, closed_at=None)
+    StateRecord.objects.create(**row)
+    mended("left_behind", "request_left_open")
+    assert (status_of(run), request(key).status) == (Status.RESUMED, RequestStatus.DECIDED)
+    work()
+    assert newest(run).status == Status.COMPLETED
+    assert [one.url.rpartition("/")[2] for one in tools.requests] == ["invoice", "pay", "receipt"]
 
 
 def test_a_run_whose_end_stands_in_the_audit_alone_ends_as_it_says(asking: SpecFile, clock: Clock) -> None:

@@ -17,11 +17,11 @@ from statestore.keys import RECALL
 from statestore.models import StateRecord
 from tests.approvals.policies import ANSWERS, a_pay, a_sign
 from tests.conftest import Clock, People
-from tests.damaged import change_request, found, mend, mended, record, request, status_of, the_one
+from tests.damaged import change, change_request, found, mend, mended, record, request, status_of, the_one
 from tests.fakes_tools import FakeTools
 from tests.workbench import ASKING, PAYING, PAYING_ANSWERS, STARTER, acting, begin, to_pause, work, write_spec
 from workflows import beats
-from workflows.models import Run, Status
+from workflows.models import Run, RunEvent, Status
 from workflows.registry import SpecFile
 from workflows.runs import cancel_run, newest
 
@@ -59,6 +59,20 @@ def test_a_request_whose_run_is_over_is_closed(asking: SpecFile) -> None:
     mended("request_left_open", noted=1)
     assert request(key).status == RequestStatus.CANCELLED
     assert not record(key).exists()
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.QUEUED])
+def test_what_only_the_record_holds_is_not_lost_with_it(paying: SpecFile, status: Status) -> None:
+    run, key = to_pause(paying)
+    RunEvent.objects.create(run=run, number=5, type="failed", payload='{"error": ""}', at=now())
+    change(run, status=status, last_event=5, ended_at=now())
+    if status == Status.QUEUED:
+        assert "runs cancel" in the_one("request_left_open").move
+    else:
+        mended("request_left_open", noted=1)
+        run.refresh_from_db()
+        assert "120" in run.outputs
+    assert record(key).exists() is (status == Status.QUEUED)
 
 
 def test_a_decided_request_that_is_open_is_closed_as_decided(asking: SpecFile, people: People) -> None:

@@ -21,6 +21,7 @@ from tests.workbench import ASKING, PAYING, PAYING_ANSWERS, begin, to_pause, wor
 from workflows import beats, registry
 from workflows.models import Attempt, Run, RunEvent, Status, TriggerState
 from workflows.registry import SpecFile
+from workflows.repair import queued
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -46,7 +47,10 @@ def lost(run: Run, clock: Clock, seconds: float = 200) -> Run:
 # Workers and messages ------------------------------------------------------------------------------------------
 
 
-def test_a_queued_run_without_a_message_gets_one(asking: SpecFile, clock: Clock) -> None:
+def test_a_queued_run_without_a_message_gets_one(
+    asking: SpecFile, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queued, "PAUSE_SECONDS", 0.05)
     run = begin(asking)
     DBTaskResult.objects.all().delete()
     assert found() == [], "it may just have been taken"

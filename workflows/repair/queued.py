@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -22,6 +23,8 @@ _QUEUE = "django_tasks_db"
 #: A message may wait behind many others, and a doubled one is no fault. After an hour it is left over.
 _LEFT_OVER = timedelta(hours=1)
 _PAGE = 500
+#: Between a worker's two statements; the run is looked at again after it.
+PAUSE_SECONDS = 1.0
 
 
 def _messages() -> Any:
@@ -29,7 +32,11 @@ def _messages() -> Any:
     if not apps.is_installed(_QUEUE):
         return None
     # Imported here because the model exists only where the app is installed.
+    from django_tasks_db import DatabaseBackend
     from django_tasks_db.models import DBTaskResult
+
+    if not isinstance(advance_run.get_backend(), DatabaseBackend):
+        return None
 
     return DBTaskResult.objects.filter(task_path=advance_run.module_path, status="READY").order_by("pk")
 
@@ -49,7 +56,7 @@ def _waiting_too_long() -> Any:
 
 
 def _unsent(scope: Scope) -> Iterator[int]:
-    """Queued and due for long. Recovery sends again within seconds, so there are none where workers work."""
+    """Queued and due for long. A worker takes a message and then its run: one that did so just now has a moment."""
     rows = _messages()
     waiting = dict(_waiting_too_long().values_list("uuid", "pk"))
     if rows is None or not waiting:
@@ -60,6 +67,8 @@ def _unsent(scope: Scope) -> Iterator[int]:
         for _, payload in page:
             waiting.pop(_run_id(payload), None)
         after = page[-1][0]
+    if waiting:
+        time.sleep(PAUSE_SECONDS)
     yield from sorted(waiting.values())
 
 
