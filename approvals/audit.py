@@ -105,7 +105,7 @@ def of_request(act: str, request: ApprovalRequest, *, actor: Actor, **facts: Any
     return record(act, actor=actor, **about | facts)
 
 
-_DONE = {"retry": "retried", "give_up": "given up", "cancel": "cancelled"}
+_DONE = {"retry": "retried", "give_up": "given up", "cancel": "cancelled", "repair": "repaired"}
 _SET_BACK = {
     "cursor": "cursor reset",
     "lock": "lock freed",

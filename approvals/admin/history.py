@@ -144,6 +144,8 @@ def _what(entry: AuditEntry) -> str:
             return "retried the run"
         case "give_up":
             return "gave the run up"
+        case "repair":
+            return "brought it back in order"
     return clipped(entry.act, _NAME)
 
 
