@@ -32,8 +32,8 @@ LIVE = 1_000
 #: Decisions that are timed before, and at least so many while the purge goes on.
 DECISIONS = count(8, 100)
 RENEWED = 20
-#: Times one purge of a hundred, in the middle.
-LONGEST_PASS = 20
+#: Times one purge of a hundred.
+LONGEST = 20
 #: Times a decision when nothing else is going on, in the middle.
 SLOWDOWN = 5
 
@@ -74,7 +74,7 @@ class Deciding:
 class Purging(threading.Thread):
     """A process that keeps house, as far as it purges: parts with rests between, by the rota of the workers.
 
-    Now and then it purges one hundred, as a measure under the same conditions.
+    In between it purges one hundred, as a measure under the same conditions.
     """
 
     def __init__(self) -> None:
@@ -82,14 +82,15 @@ class Purging(threading.Thread):
         self.took: list[float] = []
         self.hundreds: list[float] = []
         self.error: Exception | None = None
-        self._chore = Chore(name="purge", every_seconds=60, run=self._pass, batch=upkeep.BATCH)
+        self._chore = Chore(name="purge", every_seconds=60, run=self._pass, batch=upkeep.BATCH + 100)
 
     def _pass(self) -> int:
-        if len(self.took) % 5 == 0:
-            self.hundreds.append(timed(lambda: upkeep.purge_expired(100)))
-        begun = time.perf_counter()
-        done = upkeep.purge_expired()
-        self.took.append(time.perf_counter() - begun)
+        done = 0
+        # In turns, since the first of the two comes after a rest.
+        for limit in (100, upkeep.BATCH) if len(self.took) % 2 else (upkeep.BATCH, 100):
+            begun = time.perf_counter()
+            done += upkeep.purge_expired(limit)
+            (self.hundreds if limit == 100 else self.took).append(time.perf_counter() - begun)
         return done
 
     def run(self) -> None:
@@ -103,6 +104,7 @@ class Purging(threading.Thread):
             connections.close_all()
 
 
+@pytest.mark.timeout(count(120, 3600))
 def test_decisions_keep_their_pace_while_a_million_expired_entries_go(
     tmp_path: Path, people: People, report: Callable[[str], None]
 ) -> None:
@@ -130,17 +132,21 @@ def test_decisions_keep_their_pace_while_a_million_expired_entries_go(
     assert StateRecord.objects.filter(workflow="clerk", value='"renewed"').count() == kept
     assert StateRecord.objects.count() == LIVE + kept
     assert AuditEntry.objects.count() == DECISIONS + 2 + len(deciding.took)
-    longest, hundred = max(purging.took), median(purging.hundreds)
+    parts, hundreds = sorted(purging.took), sorted(purging.hundreds)
     report(
-        f"{EXPIRED:,} expired entries in {len(purging.took)} parts, the longest {longest * 1000:.0f} ms, "
-        f"{longest / hundred:.1f} times one of a hundred; of {len(deciding.took)} decisions meanwhile the middle one "
-        f"took {beside / alone:.2f} times as long as alone, the slowest {max(deciding.took) * 1000:.0f} ms"
+        f"{EXPIRED:,} expired entries in {len(parts)} parts of {upkeep.BATCH}, and as many of 100: the middle one "
+        f"{median(parts) * 1000:.1f} and {median(hundreds) * 1000:.1f} ms, 99 of 100 within {most(parts) * 1000:.1f} "
+        f"and {most(hundreds) * 1000:.1f} ms, the longest {parts[-1] * 1000:.0f} and {hundreds[-1] * 1000:.0f} ms; of "
+        f"{len(deciding.took)} decisions meanwhile the middle one took {beside / alone:.2f} times as long as alone, "
+        f"the slowest {max(deciding.took) * 1000:.0f} ms"
     )
-    assert longest <= LONGEST_PASS * hundred
+    assert len(parts) >= (EXPIRED - RENEWED) / (upkeep.BATCH + 100)
+    # A machine that does much else makes single ones long, of either kind.
+    assert most(parts) <= LONGEST * median(hundreds)
+    assert parts[-1] <= LONGEST * hundreds[-1]
     assert beside <= SLOWDOWN * alone
 
 
-def timed(act: Callable[[], object]) -> float:
-    begun = time.perf_counter()
-    act()
-    return time.perf_counter() - begun
+def most(took: list[float]) -> float:
+    """What 99 of 100 stay within."""
+    return took[len(took) * 99 // 100]

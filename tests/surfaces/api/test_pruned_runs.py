@@ -16,12 +16,14 @@ from tests.surfaces.api.conftest import Callers, until
 from tests.surfaces.api.streams import stream
 from tests.workbench import acting, begin, to_pause, work
 from workflows.api.authentication import Standing
+from workflows.errors import NotPossible
 from workflows.idempotency import Delivery
 from workflows.live import Closed, Tailer, Watch
 from workflows.models import Run, Status
 from workflows.registry import SpecFile
 from workflows.retention.pruning import prune, prune_decisions
 from workflows.runs import newest, start_run
+from workflows.successors import leave
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -80,6 +82,8 @@ def test_it_can_be_neither_retried_nor_given_up(
         refused = callers.operator.post(f"/runs/{run.uuid}/{act}", {"reason": "why not"})
         assert (refused.status_code, refused.json()["code"]) == (409, "not_possible")
         assert "what it read and made was removed at" in refused.json()["error"]
+    with pytest.raises(NotPossible, match="is not kept any more"):
+        leave(run, Status.INTERRUPTED)  # by somebody who read it just before
     assert Run.objects.count() == 1
 
 
