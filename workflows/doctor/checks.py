@@ -101,7 +101,7 @@ def _var(patient: Patient, name: str, decl: VarDecl) -> Check:
         return warned(
             "vars",
             f"vars.{name} has no default: give it to every run, with --var {name}=VALUE or as vars of POST /runs; "
-            "a webhook cannot give it",
+            "a trigger cannot give it",
         )
     alone = patient.spec.model_copy(update={"vars": {name: decl}})
     variables = names_needed(alone, {})

@@ -35,7 +35,7 @@ from workflows.triggers.hold import Hold
 
 POSITION: Final = f"{CURSOR}poll"
 #: Items in one transaction. On SQLite everybody waits for its end, which a thousand would put off for a second.
-BATCH: Final = 200
+BATCH: Final = 100
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import traceback
-from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -43,7 +42,10 @@ _NEXT: Final = "The position did not move; it is polled again."
 
 
 def poll_next(workspace: str = WORKSPACE) -> bool:
-    """Poll one agent that is due and that nobody polls; False when there is none. Not inside a transaction."""
+    """Poll one agent that is due and that nobody polls, the longest due first; False when there is none.
+
+    Not inside a transaction: it calls out.
+    """
     polled = {
         file.agent_id: (file, trigger)
         for file in registry.registry().files()
@@ -52,20 +54,13 @@ def poll_next(workspace: str = WORKSPACE) -> bool:
     if not polled:
         return False
     state.sync([file for file, _ in polled.values()], workspace)
-    for row in _due(polled, workspace):
+    due = TriggerState.objects.filter(free(), workspace=workspace, kind="poll", agent_id__in=polled)
+    for row in due.order_by("due_at", "id"):
         hold = Hold.claim(row)
         if hold is not None:
             _poll(*polled[row.agent_id], hold)
             return True
     return False
-
-
-def _due(polled: Mapping[str, tuple[SpecFile, PollTrigger]], workspace: str) -> Iterator[TriggerState]:
-    """The longest due first. Another process may know another text of the file: whose turn it is comes from that."""
-    rows = TriggerState.objects.filter(free(), workspace=workspace, kind="poll", agent_id__in=polled)
-    for row in rows.order_by("due_at", "id"):
-        if row.definition == state.definition_of(polled[row.agent_id][1]):
-            yield row
 
 
 def _poll(file: SpecFile, trigger: PollTrigger, hold: Hold) -> None:
