@@ -22,7 +22,7 @@ from workflows.retention.families import Family
 from workflows.retention.keeps import Keep
 
 #: Chains in one transaction.
-BATCH = 50
+BATCH = 20
 #: Nothing goes sooner after its end, so that whoever waits for the answer or reads the stream has it.
 SETTLED = timedelta(minutes=2)
 _IDS_IN_A_STATEMENT = 500
