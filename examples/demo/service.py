@@ -10,6 +10,7 @@ import json
 import signal
 import sys
 import threading
+import time
 from argparse import ArgumentParser
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -52,9 +53,9 @@ class Service(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, port: int, calls: Calls) -> None:
+    def __init__(self, port: int, calls: Calls, slow: float = 0) -> None:
         super().__init__(("127.0.0.1", port), Handler)
-        self.calls = calls
+        self.calls, self.slow = calls, slow
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -84,7 +85,10 @@ class Handler(BaseHTTPRequestHandler):
     def _answer(self, body: Any) -> None:
         key = self.headers.get("Idempotency-Key")
         try:
-            self._say(*answer(self.server.calls, self.command, self.path, body, key))
+            said = answer(self.server.calls, self.command, self.path, body, key)
+            if self.command != "GET" and self.path != MODEL:
+                time.sleep(self.server.slow)
+            self._say(*said)
         except Refused as refusal:
             self._say(400, {"error": str(refusal)})
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
@@ -112,9 +116,10 @@ def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--calls", type=Path, required=True, help="the file that keeps the calls")
+    parser.add_argument("--slow", type=float, default=0, help="seconds from what a POST or PUT does to its answer")
     options = parser.parse_args()
     calls = Calls(options.calls, f"POST {MODEL}", f"POST {SLACK}")
-    server = Service(options.port, calls)
+    server = Service(options.port, calls, options.slow)
     signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
     server.serve_forever(poll_interval=0.05)
 

@@ -20,14 +20,12 @@ def outside(tmp_path: Path) -> Iterator[Outside]:
 
 
 @pytest.fixture
-def house(
-    tmp_path: Path, outside: Outside, manage: Processes, people: People, clock: Clock
-) -> Iterator[Callable[..., House]]:
+def house(outside: Outside, manage: Processes, people: People, clock: Clock) -> Iterator[Callable[..., House]]:
     """`house("support.yaml", "burst")`: a server of this example, killed at these moments, that says nothing odd."""
     built: list[House] = []
 
     def build(name: str, *moments: str) -> House:
-        built.append(House(manage, tmp_path, outside.example(name), people, clock, moments))
+        built.append(House(manage, outside, name, people, clock, moments))
         return built[-1]
 
     yield build

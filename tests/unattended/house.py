@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,11 +14,15 @@ from approvals.models import ApprovalRequest, RequestStatus
 from approvals.tokens import create_token
 from tests.conftest import Clock, People, Processes
 from tests.served import Served, until
-from workflows.models import Run, Status
+from tests.unattended.outside import Outside
+from workflows.models import Attempt, Run, Status
 
 #: A lease, and a little more: after it a run that lost its worker is taken up, or stands as interrupted.
 LEASE = 61
-_AT_WORK = (Status.QUEUED, Status.RUNNING)
+#: Moments in the middle of a call; the service is slow then.
+AT_WORK = {"working", "deciding", "polling"}
+SLOW = 0.6
+_GOING = (Status.QUEUED, Status.RUNNING)
 _LOGGED = ("database is locked", "Traceback")
 
 
@@ -27,11 +30,14 @@ class House:
     """One server at a time on the test's database. `moments` are those at which it is killed."""
 
     def __init__(
-        self, manage: Processes, folder: Path, specs: Path, people: People, clock: Clock, moments: Sequence[str] = ()
+        self, manage: Processes, outside: Outside, name: str, people: People, clock: Clock, moments: Sequence[str]
     ) -> None:
-        self.manage, self.folder, self.specs, self.clock = manage, folder, specs, clock
-        self.people = people
+        self.manage, self.outside, self.people, self.clock = manage, outside, people, clock
+        self.specs = outside.example(name)
         self.moments = set(moments)
+        if self.moments & AT_WORK:
+            outside.kill()
+            outside.start(SLOW)
         self.kills = 0
         self.servers: list[Served] = []
         self._tokens: dict[int, str] = {}
@@ -40,7 +46,7 @@ class House:
     def start(self, *words: str) -> None:
         """A server, which takes up within a moment what an earlier one left."""
         env = {"KAMPONG_RECOVER_SECONDS": "0.2"}
-        self.servers.append(Served(self.manage, self.folder, str(self.specs), *words, **env))
+        self.servers.append(Served(self.manage, self.outside.folder, str(self.specs), *words, **env))
 
     def close(self) -> None:
         """Leave nothing behind; servers are ended by whoever started them."""
@@ -66,13 +72,18 @@ class House:
             self.start()
 
     def working(self, name: str) -> None:
-        """Where it may be killed in the middle of its work, whatever that is; what is left open then is retried."""
+        """Where it may be killed while a call is out: its service has done what it says, and nobody knows."""
         if name in self.moments:
             self.moments.discard(name)
-            until(lambda: Run.objects.filter(status=Status.RUNNING).exists() or not _going())
+            until(self._a_call_is_out)
             self.kill()
             self.clock.advance(LEASE)
             self.start()
+
+    def _a_call_is_out(self) -> bool:
+        """Whether more calls have come than were answered, of those that runs make and that change something."""
+        came = self.outside.changes()
+        return came > Attempt.objects.filter(kind="tool", safe=False).exclude(ended_at=None).count()
 
     def request(self, user: User, method: str, path: str, **options: Any) -> httpx2.Response:
         """One request, as soon as a server is there to answer it."""
@@ -94,7 +105,7 @@ class House:
     def deliver(self, agent: str, events: Sequence[Any], senders: int = 1) -> list[set[str]]:
         """Every event by each sender, all at once and sent again until it is taken; the ids that were told for each.
 
-        At the moment `burst` the server is killed among them.
+        At the moment `burst` the server is killed among them, at `working` while it works on the first ones.
         """
         told: list[set[str]] = [set() for _ in events]
         self.request(self.people.requester, "GET", "/runs?limit=1")  # the token is made before the threads need it
@@ -116,6 +127,7 @@ class House:
             until(lambda: Run.objects.count() >= 2)
             self.kill()
             self.start()
+        self.working("working")
         for thread in threads:
             thread.join(90)
         assert all(told), told
@@ -148,4 +160,4 @@ class House:
 
 
 def _going() -> bool:
-    return Run.objects.filter(status__in=_AT_WORK).exists()
+    return Run.objects.filter(status__in=_GOING).exists()

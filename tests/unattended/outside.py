@@ -16,6 +16,8 @@ from tests.served import until
 SERVICE = ROOT / "examples" / "demo" / "service.py"
 #: Where the examples reach it beside `make demo`.
 ADDRESS = "127.0.0.1:8787"
+#: What the tests themselves tell the services, and what changes nothing.
+_NO_RUN = ("GET ", "POST /service/orders", "POST /service/market", "POST /v1/")
 
 
 class Outside:
@@ -28,9 +30,9 @@ class Outside:
         self._client = httpx2.Client(base_url=self.url, timeout=30)
         self.start()
 
-    def start(self) -> None:
-        """Go on with what an earlier process kept."""
-        words = ["--port", str(self.port), "--calls", str(self.folder / "calls")]
+    def start(self, slow: float = 0) -> None:
+        """Go on with what an earlier process kept. So many seconds pass between what a call does and its answer."""
+        words = ["--port", str(self.port), "--calls", str(self.folder / "calls"), "--slow", str(slow)]
         with (self.folder / "service.err").open("a") as err:
             self.process = subprocess.Popen([sys.executable, str(SERVICE), *words], stderr=err)
         until(self._answers, 30)
@@ -53,6 +55,10 @@ class Outside:
         """How often each route was called, without those that were not."""
         counts = self._client.get("/").json()["calls"]
         return {route: count for route, count in counts.items() if count}
+
+    def changes(self) -> int:
+        """How many calls of runs came that change something."""
+        return sum(count for route, count in self.calls().items() if not route.startswith(_NO_RUN))
 
     def ticket(self, name: str) -> Any:
         """What was written on a ticket."""
