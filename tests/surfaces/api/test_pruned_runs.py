@@ -52,6 +52,10 @@ def test_its_state_says_how_it_ended_and_when_it_was_pruned(rejected: Run, calle
     assert own["state"] == shown["state"] | {"prunedAt": pruned_at}
     (line,) = callers.requester.get("/runs").json()["runs"]
     assert line["state"] == {"status": "rejected", "error": "not this one", "prunedAt": pruned_at}
+    refused = callers.operator.post(f"/runs/{rejected.uuid}/cancel", {"reason": "late"})
+    assert (refused.status_code, refused.json()["code"]) == (409, "not_possible")
+    late = callers.approver.post(f"/runs/{rejected.uuid}/approve", {"approved": True})
+    assert (late.status_code, late.json()["code"]) == (409, "nothing_pending")
 
 
 def test_its_stream_is_its_state_and_then_over(server: str, rejected: Run, callers: Callers) -> None:
