@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.http import HttpRequest, HttpResponse
@@ -17,11 +17,20 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # the package ha
 
     sync_capable = True
     async_capable = True
+    #: What the finders found, by prefix: a process looks through the apps' folders once, for all its handlers.
+    _found: ClassVar[dict[str, dict[str, StaticFile]]] = {}
 
     def __init__(self, get_response: Callable[[HttpRequest], Any]) -> None:
         super().__init__(get_response)
         if iscoroutinefunction(get_response):
             markcoroutinefunction(self)
+
+    def add_files_from_finders(self) -> None:
+        """The apps' files."""
+        if self.static_prefix not in self._found:
+            super().add_files_from_finders()
+            self._found[self.static_prefix] = dict(self.files)
+        self.files.update(self._found[self.static_prefix])
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase | Awaitable[HttpResponseBase]:
         if iscoroutinefunction(self):
