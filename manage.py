@@ -1,6 +1,7 @@
 #!/usr/bin/env python
 """Kampong's command line: `python manage.py help` lists the commands."""
 
+import gc
 import json
 import os
 import sys
@@ -16,6 +17,8 @@ def execute(words: list[str]) -> None:
 
     class CommandLine(ManagementUtility):
         def fetch_command(self, subcommand: str) -> Any:
+            gc.freeze()
+            gc.enable()
             try:
                 return super().fetch_command(subcommand)
             except SystemExit:
@@ -40,6 +43,7 @@ def refuse(message: str) -> None:
 
 
 def main() -> None:
+    gc.disable()  # until the project is loaded: to look again and again for garbage that is not there takes its time
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
     try:
         from django.core.exceptions import ImproperlyConfigured
