@@ -6,20 +6,19 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import pytest
-from django.contrib.auth.hashers import make_password
+from django.contrib.auth.hashers import PBKDF2PasswordHasher, make_password
 from django.contrib.auth.models import Permission, User
-from django.contrib.contenttypes.models import ContentType
-from django.core.management.commands import flush
-from django.db import connection
+from django.db import connection, transaction
 from pytest_django import DjangoDbBlocker
 
+from tests.emptying import Migrated, emptied_to
 from tests.reporting import add_fact
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,20 +27,13 @@ PASSWORD = "a long enough password"
 
 @pytest.fixture(scope="session")
 def django_db_setup(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The test database. When it is emptied after a test, what migrating left in it is put back as it was.
-
-    Django would look up each permission of each model again, which takes as long as many a test does.
-    """
+    """The test database, emptied quickly after each test that commits; its permissions are known by name."""
     with django_db_blocker.unblock():
-        types, permissions = list(ContentType.objects.all()), list(Permission.objects.all())
-
-    def put_back(verbosity: int, interactive: bool, db: str, **kwargs: Any) -> None:
-        ContentType.objects.clear_cache()
-        ContentType.objects.using(db).bulk_create(types)
-        Permission.objects.using(db).bulk_create(permissions)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(flush, "emit_post_migrate_signal", put_back)
+        known = Permission.objects.values_list("content_type__app_label", "codename", "pk")
+        _permissions.update({f"{app}.{codename}": pk for app, codename, pk in known})
+        migrated = Migrated()
+    with emptied_to(migrated), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PBKDF2PasswordHasher, "iterations", 1_000)  # slow by design
         yield
 
 
@@ -155,19 +147,27 @@ ALLOWED = {
 }
 
 
+#: Every permission's id, by name (`approvals.decide`).
+_permissions: dict[str, int] = {}
+_Given = User.user_permissions.through
+
+
+def _given(user: User, names: Iterable[str]) -> list[Any]:
+    """The rows that say so."""
+    for name in names:
+        assert name in _permissions, f"no model declares the permission {name}"
+    return [_Given(user_id=user.pk, permission_id=_permissions[name]) for name in names]
+
+
 def allow(user: User, *names: str) -> User:
     """Give permissions by name (`approvals.decide`); returns the user afresh, as permissions are cached on it."""
-    for name in names:
-        app, codename = name.split(".")
-        found = Permission.objects.filter(content_type__app_label=app, codename=codename)
-        assert found, f"no model declares the permission {name}"
-        user.user_permissions.add(*found)
+    _Given.objects.bulk_create(_given(user, names), ignore_conflicts=True)
     return User.objects.get(pk=user.pk)
 
 
 @pytest.fixture(scope="session")
 def password_hash() -> str:
-    """The people's password, hashed once: hashing is slow by design."""
+    """The people's password, hashed once."""
     return make_password(PASSWORD)
 
 
@@ -175,15 +175,20 @@ def password_hash() -> str:
 def people(db: None, password_hash: str) -> People:
     """An approver, a requester, a stranger (signed in, allowed nothing) and an operator."""
 
-    def person(name: str) -> User:
-        user = User.objects.create(username=name, password=password_hash, is_staff=True, email=f"{name}@example.org")
-        return allow(user, *ALLOWED[name])
-
+    with transaction.atomic():
+        users = {
+            user.username: user
+            for user in User.objects.bulk_create(
+                User(username=name, password=password_hash, is_staff=True, email=f"{name}@example.org")
+                for name in ALLOWED
+            )
+        }
+        _Given.objects.bulk_create([row for name, user in users.items() for row in _given(user, ALLOWED[name])])
     return People(
-        approver=person("approver"),
-        requester=person("requester"),
-        stranger=person("stranger"),
-        operator=person("operator"),
+        approver=users["approver"],
+        requester=users["requester"],
+        stranger=users["stranger"],
+        operator=users["operator"],
     )
 
 

@@ -23,10 +23,25 @@ _ours = {name: os.environ.pop(name) for name in list(os.environ) if name.startsw
 
 DATABASE = _ours.get("KAMPONG_TEST_DB", "sqlite")
 PROVE = _ours.get("KAMPONG_PROVE", "") == "1"
+#: Set by the everyday run of everything: what knows nothing of the database runs on one of the two (`everyday`).
+SHARED = _ours.get("KAMPONG_TEST_SHARED", "") == "1"
 RESULT_FILE = _ours.get("KAMPONG_TEST_RESULT", "")
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
-FOLDER = tempfile.mkdtemp(prefix="kampong-tests-")
+MEMORY, ROOM = "/dev/shm", 1 << 30
+
+
+def _fast() -> str | None:
+    """Where SQLite's file lies: in memory where there is room, as tests lose nothing when the machine does.
+
+    Each commit waits for the disk otherwise, and does so when proving.
+    """
+    if PROVE or not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < ROOM:
+        return None
+    return MEMORY
+
+
+FOLDER = tempfile.mkdtemp(prefix="kampong-tests-", dir=_fast())
 atexit.register(shutil.rmtree, FOLDER, ignore_errors=True)
 
 

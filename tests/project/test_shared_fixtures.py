@@ -8,10 +8,12 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from django.contrib.auth.models import User
+from django.contrib.auth.models import Group, Permission, User
+from django.contrib.contenttypes.models import ContentType
 from django.db import connection
 
 from tests.conftest import Clock, People, Processes, allow
+from tests.emptying import MANY
 
 COUNT_USERS = "from django.contrib.auth.models import User; print('users:', User.objects.count())"
 ADD_USER = "from django.contrib.auth.models import User; User.objects.create(username='from-a-child')"
@@ -35,6 +37,26 @@ def test_a_child_that_still_runs_is_ended_with_its_test(process_env: dict[str, s
     child = processes.start("shell", "--command", "import time; time.sleep(600)")
     processes.end()
     assert child.returncode is not None
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("rows", [1, MANY + 1, 2])
+def test_what_a_test_commits_is_gone_in_the_next_and_what_migrating_left_is_there(rows: int, people: People) -> None:
+    assert User.objects.count() == 4, "the people of this test alone"
+    assert not Group.objects.exists()
+    assert ContentType.objects.get_for_model(User).pk == ContentType.objects.get(app_label="auth", model="user").pk
+    assert people.operator.has_perm("workflows.operate_run")
+    Group.objects.bulk_create(Group(name=f"group {number}") for number in range(rows))
+    Group.objects.first().permissions.add(Permission.objects.get(codename="operate_run"))  # type: ignore[union-attr]
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("turn", [1, 2])
+def test_what_migrating_left_is_put_back_after_a_test_that_changed_it(turn: int) -> None:
+    operate = Permission.objects.get(codename="operate_run", content_type__app_label="workflows")
+    Permission.objects.create(codename="fly", name="Can fly", content_type=operate.content_type)
+    assert Permission.objects.filter(codename="fly").count() == 1
+    operate.delete()
 
 
 @pytest.mark.django_db(transaction=True)
