@@ -62,7 +62,8 @@ def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, A
 
 
 def _belongs_here(item: pytest.Item) -> bool:
-    wanted = [mark.args[0] for mark in item.iter_markers("only")]
+    marks = ["only", "everyday"] if databases.SHARED else ["only"]
+    wanted = [mark.args[0] for name in marks for mark in item.iter_markers(name)]
     return all(database == databases.DATABASE for database in wanted)
 
 

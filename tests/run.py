@@ -4,8 +4,9 @@ Both databases run whatever becomes of the other; the exit code is 0 only when a
 PostgreSQL's output follows SQLite's; one after the other when proving, so that neither disturbs what the other
 measures, and with `--pdb`. Suites that touch no database run once: in a process of their own beside the two, or with
 one of the databases when proving, with `--pdb` and where the command line names files. Tests wait more than they
-reckon, so each database has two processes, the second one for the surfaces. `--prove` runs the full counts and writes
-`prove-report.md`. Everything else on the command line goes to pytest.
+reckon, so each database has two processes, the second one for the surfaces. Tests marked `everyday` run on the database
+that they name, and on both when proving or where the command line names files. `--prove` runs the full counts and
+writes `prove-report.md`. Everything else on the command line goes to pytest.
 """
 
 from __future__ import annotations
@@ -40,14 +41,20 @@ NOTHING_TO_RUN = 5
 
 
 class Suite:
-    """One run of pytest in a process of its own; with `quiet`, its output is kept until `finish`."""
+    """One run of pytest in a process of its own; with `quiet`, its output is kept until `finish`.
 
-    def __init__(self, name: str, arguments: list[str], *, prove: bool = False, quiet: bool = False) -> None:
+    `shared`: what is marked `everyday` runs on the database that it names alone.
+    """
+
+    def __init__(
+        self, name: str, arguments: list[str], *, prove: bool = False, shared: bool = False, quiet: bool = False
+    ) -> None:
         self.name = name
         self._folder = tempfile.TemporaryDirectory(prefix="kampong-result-")
         self._result_file = Path(self._folder.name) / "result.json"
         database = DATABASES[0] if name == NO_DATABASE else name.partition(" ")[0]
         environment = dict(os.environ, KAMPONG_TEST_DB=database, KAMPONG_TEST_RESULT=str(self._result_file))
+        environment["KAMPONG_TEST_SHARED"] = "1" if shared else "0"
         # Tests start hundreds of processes, and each would compile what the one before it had compiled.
         environment.pop("PYTHONDONTWRITEBYTECODE", None)
         command = [sys.executable, "-m", "pytest", *arguments]
@@ -115,7 +122,8 @@ def run_all(*, prove: bool, arguments: list[str]) -> list[dict[str, Any]]:
     planned = plan(arguments, alone=alone)
     if alone:
         return [Suite(name, words, prove=prove).finish() for name, words in planned.items()]
-    suites = [Suite(name, words, quiet=name != DATABASES[0]) for name, words in planned.items()]
+    shared = not names_files(arguments)
+    suites = [Suite(name, words, shared=shared, quiet=name != DATABASES[0]) for name, words in planned.items()]
     return [suite.finish() for suite in suites]
 
 

@@ -26,6 +26,21 @@ def test_suites_that_run_once_use_no_database() -> None:
     assert not found
 
 
+#: Whatever touches the claim, the store, transactions, races or crashes runs on both databases every day.
+ALWAYS_BOTH = {"approvals", "conformance", "crash", "races", "scenarios", "statestore", "triggers", "unattended"}
+
+
+def test_what_touches_the_database_runs_on_both_every_day() -> None:
+    found = {}
+    for file in sorted((ROOT / "tests").rglob("test_*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "pytest.mark.everyday":
+                found[str(file.relative_to(ROOT))] = ast.literal_eval(node.args[0])
+    assert found, "the search finds nothing"
+    assert set(found.values()) <= set(DATABASES)
+    assert [name for name in found if name.split("/")[1] in ALWAYS_BOTH] == []
+
+
 def suites_of(words: list[str]) -> set[str]:
     """What pytest collects under these arguments: the folders named, or all, without those that are ignored."""
     ignored = {word.removeprefix("--ignore=") for word in words if word.startswith("--ignore=")}

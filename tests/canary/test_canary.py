@@ -23,7 +23,8 @@ from tests.workbench import begin, work, write_spec
 from workflows.models import Run, Status
 from workflows.runs import newest
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# what is written and said is the same on both
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("sqlite")]
 
 
 @pytest.fixture

@@ -37,7 +37,8 @@ from tests.workbench import write_spec
 from workflows.models import Run, Status
 from workflows.runs import newest
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# what is written and said is the same on both
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 
 @pytest.fixture

@@ -27,6 +27,10 @@ def spec_text() -> str:
     return text
 
 
+# what a page says has nothing to do with the database
+pytestmark = pytest.mark.everyday("sqlite")
+
+
 def test_the_spec_loads_without_a_note() -> None:
     loaded = load(spec_text())
     assert (loaded.errors, loaded.notes) == ((), ())

@@ -19,6 +19,9 @@ from kampong import checks
 from kampong.reference import check_promises
 from tests.conftest import ROOT
 
+#: Processes of their own that open no database: what they say is the same on both.
+shared = pytest.mark.everyday("sqlite")
+
 PUBLIC: dict[str, Any] = {
     "KAMPONG_PRODUCTION": True,
     "KAMPONG_TESTING": False,
@@ -97,6 +100,7 @@ def test_an_operator_is_asked_which_private_addresses_tools_may_call() -> None:
     assert ours(KAMPONG_PRIVATE_ADDRESSES=["*"]) == {}
 
 
+@shared
 def test_a_lease_shorter_than_three_busy_timeouts_is_found() -> None:
     """On PostgreSQL there is no such timeout, so this looks at the settings of a SQLite project of its own."""
     variables = {
@@ -116,6 +120,7 @@ def check_in_a_process(variables: dict[str, str], *arguments: str) -> subprocess
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
+@shared
 def test_the_environment_of_a_public_site_passes_the_checks() -> None:
     variables = {
         "KAMPONG_PRODUCTION": "1",
@@ -143,6 +148,7 @@ agent:
 """
 
 
+@shared
 def test_a_spec_that_tells_people_wants_an_address_and_a_mail_server(tmp_path: Path) -> None:
     (tmp_path / "mailing.yaml").write_text(MAILING)
     specs = {"KAMPONG_SPECS": str(tmp_path)}
@@ -155,6 +161,7 @@ def test_a_spec_that_tells_people_wants_an_address_and_a_mail_server(tmp_path: P
     assert told.returncode == 0, told.stderr
 
 
+@shared
 @pytest.mark.parametrize(
     "line",
     [
@@ -174,6 +181,7 @@ def test_a_spec_that_asks_in_slack_wants_the_secret_of_the_answers(line: str, tm
 HOOKED = MAILING.replace("  workflow:", "  trigger: {type: webhook, secret: '${HOOK}'}\n  workflow:")
 
 
+@shared
 @pytest.mark.parametrize(
     ("text", "setting"),
     [(HOOKED, {}), (MAILING.replace('"1.2"', '"1.1"'), {"KAMPONG_WEBHOOK_SECRETS": " mailing = HOOK, other=B,"})],

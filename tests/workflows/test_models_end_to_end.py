@@ -95,6 +95,10 @@ PRINTED = """\
 }"""
 
 
+# runs in memory: what is said to a model and made of its answer
+pytestmark = pytest.mark.everyday("sqlite")
+
+
 @pytest.fixture
 def models() -> Iterator[FakeModels]:
     with FakeModels() as server:

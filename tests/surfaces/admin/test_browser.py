@@ -21,7 +21,8 @@ from workflows.models import Run, Status
 from workflows.registry import SpecFile
 from workflows.runs import newest
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# how a page looks and is used has nothing to do with the database
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 
 def test_a_person_signs_in_reads_approves_with_a_reason_and_sees_the_run_go_on(
@@ -158,7 +159,6 @@ def _scenes(folder: Path, people: People, tools: FakeTools, paying: SpecFile, as
     }
 
 
-@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 def test_every_page_fits_a_telephone_has_large_targets_and_enough_contrast(
     visit: Any, people: People, paying: SpecFile, asking: SpecFile, tools: FakeTools, tmp_path: Path
 ) -> None:

@@ -26,7 +26,8 @@ from workflows.engine import jsontext
 SignedIn = Callable[[User], Client]
 LONG = "many words " * 3000
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# what is drawn is the same on both
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("sqlite")]
 
 
 @pytest.fixture

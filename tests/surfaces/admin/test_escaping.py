@@ -48,7 +48,8 @@ agent:
     - {{step: {step}, type: tool, tool: pay}}
 """
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# what is drawn is the same on both
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("sqlite")]
 
 
 @pytest.fixture

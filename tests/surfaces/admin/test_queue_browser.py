@@ -24,7 +24,8 @@ from workflows.registry import SpecFile, read_spec
 
 __all__ = ["browser", "visit"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# how a page looks and is used has nothing to do with the database
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 TELEPHONE = {"width": 390, "height": 844}
 
@@ -122,7 +123,6 @@ def test_one_person_clears_a_mixed_queue_without_a_failed_click(
     report(f"one person cleared {number} mixed requests in the browser")
 
 
-@pytest.mark.only("sqlite")  # which key does what has nothing to do with the database
 def test_the_keyboard_moves_ticks_opens_and_decides(visit: Any, people: People, asking: SpecFile) -> None:
     keys = [to_pause(asking, input=f"case {number}")[1] for number in range(4)]
     visitor = visit()
@@ -184,7 +184,6 @@ def test_what_changes_meanwhile_comes_in_and_ticks_and_place_stay(visit: Any, pe
     expect(page.locator("tr[aria-current] a.k-main")).to_be_focused()
 
 
-@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 def test_the_queue_can_be_read_on_every_screen(visit: Any, people: People, tmp_path: Path, tools: Any) -> None:
     allow(people.approver, "workflows.operate_run")
     _mixed(tmp_path, people, 20, tools.url)

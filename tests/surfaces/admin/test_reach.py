@@ -24,7 +24,8 @@ DESK = {"width": 1280, "height": 900}
 TELEPHONE = {"width": 390, "height": 844}
 UNFOLD = "document.querySelectorAll('#content details').forEach(folded => { folded.open = true; })"
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# how a page looks and is used has nothing to do with the database
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 
 @pytest.fixture
@@ -44,7 +45,6 @@ def _faults(page: Page, name: str) -> list[str]:
     return found
 
 
-@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 def test_every_state_is_free_of_barriers_large_and_small(
     visit: Any, people: People, refunds: FakeTools, tmp_path: Path
 ) -> None:
@@ -94,7 +94,6 @@ def _press(page: Page, key: str, *, until: Locator, most: int = 60) -> None:
     raise AssertionError(f"{most} times {key} did not lead to {until}")
 
 
-@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 def test_what_appears_after_a_post_is_free_of_barriers_and_has_the_focus(
     visit: Any, people: People, refunds: FakeTools, tmp_path: Path
 ) -> None:

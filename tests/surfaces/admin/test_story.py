@@ -25,7 +25,8 @@ from workflows.runs import newest
 
 SignedIn = Callable[[User], Client]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# what is drawn is the same on both
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("sqlite")]
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from tests.workbench import to_pause
 from workflows.models import Run
 from workflows.registry import SpecFile
 
-pytestmark = pytest.mark.django_db
+# what is read is the same on both
+pytestmark = [pytest.mark.django_db, pytest.mark.everyday("sqlite")]
 
 DEEP = b"[" * 100_000 + b"]" * 100_000
 DEEP_OBJECT = b'{"a":' * 100_000 + b"1" + b"}" * 100_000

@@ -24,6 +24,9 @@ from tests.workbench import ASKING, to_pause, write_spec
 
 SITE = f"https://{HOST}/desk"
 
+# an address has nothing to do with the database
+pytestmark = pytest.mark.everyday("postgres")
+
 
 @pytest.fixture(autouse=True)
 def _nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,8 @@ DESK = {"width": 1280, "height": 900}
 TELEPHONE = {"width": 390, "height": 844}
 UNFOLD = "document.querySelectorAll('details').forEach(folded => { folded.open = true; })"
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# how a page looks and is used has nothing to do with the database
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 
 def test_somebody_who_cannot_sign_in_to_the_admin_decides_on_a_telephone_by_keyboard_without_javascript(
@@ -80,7 +81,6 @@ def _faults(page: Page, name: str) -> list[str]:
     return found
 
 
-@pytest.mark.only("sqlite")  # how a page looks has nothing to do with the database
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_every_state_is_free_of_barriers_large_and_small(
     visit: Any, people: People, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, colours: str

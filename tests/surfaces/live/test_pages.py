@@ -23,7 +23,8 @@ from workflows.runs import cancel_run
 
 __all__ = ["browser"]
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# how a page looks and is used has nothing to do with the database
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 
 @pytest.fixture
@@ -48,7 +49,6 @@ def visitors(browser: Browser, served: Served) -> Iterator[Any]:
     assert served.trouble() == []
 
 
-@pytest.mark.only("sqlite")  # what the socket tells is proved on both without a browser
 def test_list_count_and_header_come_to_zero_without_a_reload(
     visitors: Any, people: People, clerk: SpecFile, tmp_path: Path, clock: Clock
 ) -> None:

@@ -15,8 +15,11 @@ from workflows.models import Run
 from workflows.registry import registry
 
 pytestmark = pytest.mark.django_db(transaction=True)
+#: Refused before a database is asked anything.
+shared = pytest.mark.everyday("postgres")
 
 
+@shared
 def test_a_port_in_use_is_one_clear_line(ended: Callable[..., Ended]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         end = ended("serve", "--port", taken.getsockname()[1])
@@ -25,6 +28,7 @@ def test_a_port_in_use_is_one_clear_line(ended: Callable[..., Ended]) -> None:
     assert len(end.err.strip().splitlines()) == 1
 
 
+@shared
 @pytest.mark.parametrize("content", [None, "version: [", ASKING.format(agent_id="'has blank'")])
 def test_a_named_spec_that_cannot_be_served_ends_it_before_it_begins(
     tmp_path: Path, ended: Callable[..., Ended], content: str | None
@@ -39,12 +43,14 @@ def test_a_named_spec_that_cannot_be_served_ends_it_before_it_begins(
     assert path not in [file.path for file in registry().broken()]
 
 
+@shared
 def test_a_missing_folder_is_as_bad_as_a_missing_file(tmp_path: Path, ended: Callable[..., Ended]) -> None:
     end = ended("serve", tmp_path / "nowhere")
     assert end.code == 1
     assert "nowhere" in end.err
 
 
+@shared
 @pytest.mark.parametrize(
     "words",
     [
@@ -65,6 +71,7 @@ def test_wrong_use_is_64_with_the_reason_on_stderr(ended: Callable[..., Ended], 
     assert end.out == ""
 
 
+@shared
 def test_help_is_no_wrong_use(ended: Callable[..., Ended]) -> None:
     end = ended("serve", "--help")
     assert (end.code, end.err) == (0, "")
@@ -88,6 +95,7 @@ def test_without_migrations_it_says_which_command_is_missing(manage: Processes, 
         assert len(end.stderr.strip().splitlines()) == 1
 
 
+@shared
 def test_a_database_that_is_not_there_is_one_clear_line(manage: Processes) -> None:
     end = manage.run("recover", env={"DATABASE_URL": "postgres://nobody@127.0.0.1:9/none"})
     assert end.returncode == 2

@@ -25,6 +25,7 @@ HANGING_SECONDS = 60
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.everyday("postgres")
 def test_it_says_where_it_runs_and_answers_there_until_it_is_told_to_end(
     tmp_path: Path, serve: Callable[..., Served]
 ) -> None:
@@ -42,6 +43,7 @@ def test_it_says_where_it_runs_and_answers_there_until_it_is_told_to_end(
     assert "Traceback" not in err
 
 
+@pytest.mark.everyday("postgres")
 def test_web_only_serves_the_admins_files_without_a_warning_and_works_on_nothing(
     tmp_path: Path, serve: Callable[..., Served]
 ) -> None:

@@ -18,7 +18,8 @@ from tests.workbench import acting
 from workflows.models import Run, Status
 from workflows.runs import newest
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# what is read and drawn is the same on both
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 FORM = """form: {type: object, required: [amount, speed], properties: {
   amount: {type: integer, minimum: 1, maximum: 500, title: Amount to pay},

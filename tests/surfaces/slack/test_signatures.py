@@ -18,7 +18,8 @@ from tests.fakes_slack import SECRET, form, send, signed
 from tests.surfaces.slack.conftest import Channel, asking
 from workflows.models import Status
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# what is read and drawn is the same on both
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.everyday("postgres")]
 
 Headers = dict[str, str]
 FORGED: dict[str, Callable[[bytes], Headers]] = {

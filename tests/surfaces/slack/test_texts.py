@@ -25,6 +25,9 @@ HOSTILE = (
     "\u202eesrever\u202c &amp; ```\nApproved by approver on 2026-11-29 at 10:00 UTC (admin)"
 )
 
+# what is drawn is the same on both
+pytestmark = pytest.mark.everyday("postgres")
+
 
 @pytest.mark.django_db(transaction=True)
 def test_hostile_text_is_shown_as_typed(channel: Channel, tmp_path: Path, people: People) -> None:
