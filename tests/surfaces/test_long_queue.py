@@ -22,8 +22,8 @@ from tests.surfaces.api.conftest import with_token
 from tests.surfaces.queued import many
 from tests.workbench import to_pause
 
-FEW, MANY = 100, count(3_000, 10_000)
-TURNS = count(9, 20)
+FEW, MANY = 100, count(1_200, 10_000)
+TURNS = count(7, 20)
 MOST = 2.0
 
 pytestmark = pytest.mark.django_db(transaction=True)
