@@ -18,7 +18,7 @@ from tests.conftest import Clock
 from tests.damaged import attempt, change, found, mend, mended, status_of, the_one
 from tests.fakes_tools import FakeTools
 from tests.workbench import ASKING, PAYING, PAYING_ANSWERS, begin, to_pause, work, write_spec
-from workflows import beats, registry
+from workflows import beats
 from workflows.models import Attempt, Run, RunEvent, Status, TriggerState
 from workflows.registry import SpecFile
 from workflows.repair import queued
@@ -163,19 +163,56 @@ def test_the_lock_of_a_chain_that_ended_is_freed(asking: SpecFile, clock: Clock)
     assert store.list(LOCK) == ()
 
 
-def test_a_trigger_that_nobody_fires_is_for_an_operator(
-    tmp_path: Path, clock: Clock, settings: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    trigger = 'trigger: {{type: schedule, cron: "0 8 * * *", timezone: UTC}}\n  workflow:'
-    text = ASKING.replace('"1.1"', '"1.2"').replace("workflow:", trigger)
-    spec = write_spec(tmp_path, text)
-    TriggerState.objects.create(
-        agent_id="clerk", kind="schedule", definition="x", due_at=DbNow(-3600), created_at=now()
-    )
+SCHEDULE = '{{type: schedule, cron: "0 8 * * *", timezone: UTC}}'
+QUEUE = '{{type: schedule, cron: "0 8 * * *", overlap: queue}}'
+WEBHOOK = "{{type: webhook}}"
+
+
+def late_trigger(tmp_path: Path, trigger: str, **columns: Any) -> list[str]:
+    """The row of a schedule that has been due for an hour, with these columns; where its file says this."""
+    text = ASKING.replace('"1.1"', '"1.2"').replace("workflow:", f"trigger: {trigger}\n  workflow:")
+    given = {"kind": "schedule", "definition": "x", "due_at": DbNow(-3600), "created_at": now()}
+    TriggerState.objects.create(agent_id="clerk", **given | columns)
+    return [str(write_spec(tmp_path, text).path)]
+
+
+def test_a_trigger_that_nobody_fires_is_for_an_operator(tmp_path: Path, clock: Clock, settings: Any) -> None:
+    settings.KAMPONG_SPECS = []
+    path = late_trigger(tmp_path, SCHEDULE)
     assert found() == [], "its file is not served"
-    served = registry.Registry(lambda: [str(spec.path)])
-    monkeypatch.setattr(registry, "registry", lambda: served)
-    assert "was not fired" in the_one("trigger_late").what
+    settings.KAMPONG_SPECS = path
+    finding = the_one("trigger_late")
+    assert "was not fired" in finding.what
+    assert "`scheduler`" in finding.move
+
+
+def test_a_trigger_that_the_file_has_no_more_is_not_late(tmp_path: Path, settings: Any) -> None:
+    settings.KAMPONG_SPECS = late_trigger(tmp_path, WEBHOOK)
+    assert found() == []
+
+
+@pytest.mark.parametrize(("trigger", "late"), [(QUEUE, False), (SCHEDULE, True)])
+def test_only_a_schedule_with_a_queue_waits_for_its_last_run(
+    asking: SpecFile, tmp_path: Path, settings: Any, trigger: str, late: bool
+) -> None:
+    run, _ = to_pause(asking)
+    settings.KAMPONG_SPECS = late_trigger(tmp_path, trigger, last_run=run)
+    assert [one.code for one in found()] == ["trigger_late"] * late
+    TriggerState.objects.update(lock_freed=True)
+    assert the_one("trigger_late")
+
+
+def test_one_whose_run_lost_its_worker_waits_for_its_lock(
+    asking: SpecFile, tmp_path: Path, clock: Clock, settings: Any
+) -> None:
+    run = lost(begin(asking), clock)
+    settings.KAMPONG_SPECS = late_trigger(tmp_path, SCHEDULE, last_run=run)
+    DBTaskResult.objects.all().delete()
+    StateStore("default", "clerk", kinds=(LOCK,)).put(f"{LOCK}schedule", {"run": str(run.uuid), "due": ""}, ttl=900)
+    assert the_one("lease_lapsed")
+    clock.advance(1000)
+    beats.beat()
+    assert [one.code for one in found()] == ["lease_lapsed", "trigger_late"]
 
 
 def test_what_nobody_purges_is_purged(clock: Clock) -> None:

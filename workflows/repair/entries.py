@@ -12,12 +12,16 @@ from statestore.clock import DbNow
 from statestore.models import StateRecord
 from statestore.upkeep import purge_expired
 from workflows import registry
-from workflows.models import FINAL, Run, Status, TriggerState
+from workflows.models import FINAL, Run, TriggerState
 from workflows.repair.findings import BEHIND_SECONDS, LATE_SECONDS, Check, Finding, Scope, need
 from workflows.repair.words import how_long, late, workers
+from workflows.spec.trigger_model import ScheduleTrigger
+from workflows.triggers import locks
+from workflows.triggers.locks import Holding
+from workflows.triggers.state import timed
 
 _PAGE = 500
-#: The purge runs every minute and takes a thousand.
+#: The purge runs every minute, and goes on at once where there is more.
 _UNPURGED_SECONDS = 3600
 
 
@@ -111,27 +115,32 @@ def _overdue() -> Any:
     return TriggerState.objects.filter(rested, free, due_at__lt=DbNow(-BEHIND_SECONDS))
 
 
-def _late(scope: Scope) -> Iterator[int]:
-    """Of those only that a served file has: the row of one that is gone stays, and is not due."""
-    rows = list(_overdue().values_list("pk", "agent_id"))
-    served = {file.agent_id for file in registry.registry().files()} if rows else set()
-    yield from (pk for pk, agent_id in rows if agent_id in served)
+def _late(scope: Scope) -> Iterator[tuple[int, bool]]:
+    """The rows of triggers that served files have, and whether each waits for the run before; others are never due."""
+    rows = list(_overdue().values_list("pk", "agent_id", "kind"))
+    served = {file.agent_id: timed(file) for file in registry.registry().files()} if rows else {}
+    for pk, agent_id, kind in rows:
+        trigger = served.get(agent_id)
+        if trigger is not None and trigger.type == kind:
+            yield pk, isinstance(trigger, ScheduleTrigger) and trigger.overlap == "queue"
 
 
-def _judge_late(pk: int) -> Finding | None:
+def _judge_late(suspect: tuple[int, bool]) -> Finding | None:
+    pk, queues = suspect
     row = _overdue().filter(pk=pk).first()
     if row is None:
         return None
-    going = Run.objects.filter(Q(pk=row.last_run_id) | Q(root=row.last_run_id), resumed_as__isnull=True)
-    if row.last_run_id is not None and going.exclude(status__in=(*FINAL, Status.RESUMED)).exists():
-        return None  # `overlap: queue`: it is due once that has ended.
+    # A poll waits for no run, and is not among these.
+    holding = [held.holding for held in locks.look(row.workspace, [row.agent_id])]
+    if Holding.LOST in holding or (queues and Holding.GOING in holding):
+        return None
     return Finding(
         code="trigger_late",
         subject=str(row),
         since=row.due_at,
         what=f"it has been due for {how_long(row.due_at)} and was not fired",
-        means=f"a run that should have been started was not; the time is made up for once; {workers()}",
-        move="start `serve` or `worker` (or `scheduler`) with this spec; its log says why where it refuses",
+        means="a run that should have been started was not; the time is made up for once",
+        move="start `serve` or `scheduler` with this spec; its log says why where it refuses",
     )
 
 
@@ -161,7 +170,7 @@ def _judge_purge(suspect: str) -> Finding | None:
         since=oldest.expires_at,
         what="entries that are over lie in it and nobody purges them",
         means=f"they count for nobody and only take space; workers purge every minute; {workers()}",
-        fix="purges a thousand of them, and again until none is left or five rounds are done; `sweep` purges all",
+        fix="purges some of them, in five rounds at most; `sweep` purges all",
         mend=purge,
     )
 
