@@ -263,6 +263,8 @@ def test_triggers() -> None:
         ("{type: poll, every: 1m, tool: pay, items: a, key: b}", "tool", "needs an approval"),
         ("{type: poll, every: 1m, tool: tell, items: 'a +', key: b}", "items", "JSONata"),
         ("{type: poll, every: 60, tool: tell, items: a, key: b}", "every", "unit"),
+        ("{type: poll, every: 1m, tool: tell, items: a, key: b, seen_ttl: 60s}", "seen_ttl", "longer than"),
+        ("{type: poll, every: 5w, tool: tell, items: a, key: b}", "every", "30 days"),
     ],
 )
 def test_every_rule_of_a_trigger_has_a_place(trigger: str, where: str, words: str) -> None:

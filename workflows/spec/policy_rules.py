@@ -11,6 +11,7 @@ from workflows.spec.errors import Path, clipped, listed
 from workflows.spec.model import Json
 from workflows.spec.policy_shapes import executes, first_key, policy_of
 from workflows.spec.shapes import Faults
+from workflows.spec.trigger_model import SEEN_SECONDS
 
 _ASK = "request_human_approval"
 _Policy = dict[str, Any]
@@ -162,3 +163,16 @@ def polled_tool(tree: dict[str, Json], faults: Faults) -> None:
     trigger = tree["agent"].get("trigger", {})
     if trigger.get("type") == "poll":
         _tool_is_free(("agent", "trigger", "tool"), trigger["tool"], tree, faults)
+
+
+def stays_seen(tree: dict[str, Json], faults: Faults) -> None:
+    """What stays in the answers of a poll is still known at the next one, or it would start a run each time."""
+    trigger = tree["agent"].get("trigger", {})
+    if trigger.get("type") != "poll":
+        return
+    given = "seen_ttl" in trigger
+    every, seen = _length(trigger["every"]), _length(trigger["seen_ttl"]) if given else SEEN_SECONDS
+    if every is not None and seen is not None and seen <= every:
+        problem = '"seen_ttl" must be longer than "every": what stays in the answers would start a run at each poll'
+        told = problem if given else f"{problem}; it is 30 days where it is left out"
+        faults.soft(("agent", "trigger", "seen_ttl" if given else "every"), told)

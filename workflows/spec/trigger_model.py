@@ -8,6 +8,8 @@ from workflows.spec.model_base import Part
 
 #: What `cursor` is before the first poll, and in a step.
 FIRST_CURSOR: Final = ""
+#: How long an item is known as seen, where a poll does not say it.
+SEEN_SECONDS: Final = 30 * 86_400
 
 
 class WebhookTrigger(Part):
@@ -39,7 +41,7 @@ class PollTrigger(Part):
     items: str
     key: str
     cursor: str | None = None
-    seen_ttl: int = 30 * 86_400
+    seen_ttl: int = SEEN_SECONDS
 
 
 Trigger: TypeAlias = WebhookTrigger | ScheduleTrigger | PollTrigger

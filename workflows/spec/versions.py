@@ -83,6 +83,7 @@ VERSIONS: dict[str, Version] = {
             policy_rules.names_of_calls,
             policy_rules.branches_that_ask,
             policy_rules.polled_tool,
+            policy_rules.stays_seen,
         ),
         expressions=PolicyExpressions(),
         notes=(*_NOTES, text_notes.placeholders, text_notes.defaults),
