@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -206,6 +207,29 @@ def test_a_file_that_is_gone_or_broken_is_not_polled_and_goes_on_where_it_was(
     assert poll_next()
     assert orders.asked == ["", "1"]
     one_run_each("a", "b")
+
+
+def test_processes_with_different_files_poll_no_more_often_than_one_of_them(
+    folder: Path, orders: Orders, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "kampong.scheduler")
+
+    def in_turns() -> int:
+        """Two that look at once, one with a file that polls every minute, one with another; how often it is asked."""
+        before = len(orders.asked)
+        for trigger in (TRIGGER, TRIGGER.replace("1m", "5m")) * 3:
+            an_agent(folder, orders.url, trigger)
+            poll_next()
+        return len(orders.asked) - before
+
+    assert in_turns() == 1
+    assert "poll of orders: its file says another time; due at" in caplog.text
+    orders.first = [{"status": 500, "json": {}}]
+    clock.advance(61)
+    assert in_turns() == 1
+    assert row().failures == 1
+    clock.advance(61)
+    assert (in_turns(), row().failures) == (1, 0)
 
 
 def test_without_a_position_every_poll_asks_from_the_beginning(folder: Path, orders: Orders, clock: Clock) -> None:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from statestore.clock import db_now, now
 from workflows.models import WORKSPACE, TriggerState
 from workflows.registry import SpecFile
 from workflows.spec.trigger_model import PollTrigger, ScheduleTrigger
+from workflows.times import rfc3339
 from workflows.triggers.timetable import next_due
+
+logger = logging.getLogger("kampong.scheduler")
 
 
 def timed(file: SpecFile) -> ScheduleTrigger | PollTrigger | None:
@@ -23,7 +27,8 @@ def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
     """Give every schedule and poll among the served files its row. Safe in several processes at once.
 
     A row whose file says another time is due by the new one from now on; what was missed by the old one is not made
-    up for. The row of a file that is gone stays, for its lock, its cursor and its counts, and is not due.
+    up for. Processes with different files take turns at that, which polls no service more often than one of them would.
+    The row of a file that is gone stays, for its lock, its cursor and its counts, and is not due.
     """
     wanted = {file.agent_id: trigger for file in files if (trigger := timed(file)) is not None}
     if not wanted:
@@ -52,12 +57,22 @@ def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
             )
             TriggerState.objects.bulk_create([fresh], ignore_conflicts=True)
         else:
-            TriggerState.objects.filter(pk=row.pk, definition=row.definition).update(
-                kind=trigger.type,
-                definition=definition_of(trigger),
-                due_at=first_due(trigger, moment),
-                retry_at=None,
-            )
+            _change(row, trigger, moment)
+
+
+def _change(row: TriggerState, trigger: ScheduleTrigger | PollTrigger, moment: datetime) -> None:
+    """Another time; what another process did to the row meanwhile is looked at in the next pass."""
+    due_at, retry_at = first_due(trigger, moment), None
+    if isinstance(trigger, PollTrigger) and row.kind == trigger.type:
+        latest = moment + timedelta(seconds=trigger.every)
+        due_at, retry_at = min(row.due_at, latest), min(row.retry_at, latest) if row.retry_at is not None else None
+    as_read = TriggerState.objects.filter(
+        pk=row.pk, definition=row.definition, due_at=row.due_at, retry_at=row.retry_at
+    )
+    changed = as_read.update(kind=trigger.type, definition=definition_of(trigger), due_at=due_at, retry_at=retry_at)
+    if changed == 1:
+        next_at = rfc3339(max(due_at, retry_at or due_at))
+        logger.info("%s of %s: its file says another time; due at %s", trigger.type, row.agent_id, next_at)
 
 
 def first_due(trigger: ScheduleTrigger | PollTrigger, after: datetime) -> datetime:
