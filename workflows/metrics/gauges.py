@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import TypeAlias
 
-from django.db.models import Case, Count, DateTimeField, F, Min, Q, When
+from django.db.models import Case, Count, DateTimeField, F, Max, Min, Q, When
 from django.db.models.functions import Coalesce, Greatest
 
 from statestore.clock import DbNow
@@ -24,13 +24,17 @@ Reading: TypeAlias = tuple[Gauge, Labels, float]
 #: The statuses in which somebody still has to do something: few, however many runs there were.
 _STANDING = (Status.QUEUED, Status.RUNNING, Status.AWAITING, Status.INTERRUPTED)
 
+#: A scheduler tries again at `retry_at`; so long after it there is none that has the file.
+_GIVEN_UP_SECONDS = 3600.0
+
 RUNS = Gauge("kampong_runs", "Runs that are queued, running, waiting for a person, or interrupted.", ("status",))
 QUEUE_DEPTH = Gauge("kampong_queue_depth", "Queued runs that are due: what workers are behind with.")
 QUEUE_OLDEST = Gauge("kampong_queue_oldest_seconds", "How long the oldest of them has been due; 0 when there is none.")
 WORKERS = Gauge("kampong_workers_alive", "Worker processes that gave a sign of life in the last ten seconds.")
 TRIGGER_FAILURES = Gauge(
     "kampong_trigger_failures",
-    "How often in a row a schedule or poll has failed by now; left out where the last time went well.",
+    "How often in a row a schedule or poll has failed by now; left out where the last time went well, or nobody has "
+    "tried again for an hour.",
     ("agent", "kind"),
 )
 EXPIRED_ENTRIES = Gauge(
@@ -49,10 +53,16 @@ def read(moment: datetime) -> Iterator[Reading]:
     yield from _queue(moment)
     alive = WorkerBeat.objects.filter(seen_at__gt=DbNow(-beats.ALIVE_SECONDS))
     yield WORKERS, (), alive.count()
-    failing = TriggerState.objects.filter(failures__gt=0).order_by("-failures", "id")
-    for agent, kind, failures in failing.values_list("agent_id", "kind", "failures")[:MOST_AGENTS]:
-        yield TRIGGER_FAILURES, (agent, kind), failures
+    yield from _failing()
     yield EXPIRED_ENTRIES, (), StateRecord.objects.filter(expires_at__lte=DbNow()).count()
+
+
+def _failing() -> Iterator[Reading]:
+    """Of what is tried again. The row of a file that is gone stays as it failed last, and is nobody's alarm."""
+    tried = Q(retry_at__isnull=True) | Q(retry_at__gt=DbNow(-_GIVEN_UP_SECONDS))
+    failing = TriggerState.objects.filter(tried, failures__gt=0).values_list("agent_id", "kind")
+    for agent, kind, failures in failing.annotate(most=Max("failures")).order_by("-most", "agent_id")[:MOST_AGENTS]:
+        yield TRIGGER_FAILURES, (agent, kind), failures
 
 
 def _queue(moment: datetime) -> Iterator[Reading]:

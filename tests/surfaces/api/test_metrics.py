@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from approvals.models import ApprovalRequest, Notice, NoticeStatus
 from approvals.services import decide
-from statestore.clock import db_now
+from statestore.clock import DbNow, db_now
 from statestore.store import StateStore
 from tests.conftest import ROOT, Clock, People
 from tests.surfaces.api.conftest import Callers
@@ -96,6 +96,15 @@ def test_it_tells_what_waits_and_how_long(callers: Callers, clerk: SpecFile, peo
     later = gauges(callers)
     assert later["approvals_overdue",] == 1
     assert ("workers_alive",) not in later
+
+
+def test_what_nobody_tries_again_is_no_alarm_for_ever(callers: Callers, clock: Clock) -> None:
+    for workspace, failures in (("default", 2), ("other", 4)):
+        TriggerState.objects.create(workspace=workspace, agent_id="gone", kind="poll", definition="1", due_at=db_now(),
+                                    failures=failures, retry_at=DbNow(60), created_at=db_now())  # fmt: skip
+    assert gauges(callers) == {("trigger_failures", "gone", "poll"): 4}
+    clock.advance(3700)
+    assert gauges(callers) == {}
 
 
 def test_a_scrape_costs_the_same_however_much_there_is_and_changes_and_locks_nothing(
