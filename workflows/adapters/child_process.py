@@ -54,7 +54,7 @@ class Child:
         try:
             # -I and -S: no environment, no user's site, no .pth files; it gets exactly our import path.
             self._process = subprocess.Popen(  # noqa: S603  (our own interpreter, a constant program, no shell)
-                [sys.executable, "-I", "-S", "-B", "-c", _BOOT, json.dumps(_import_path())],
+                [sys.executable, "-I", "-S", *_as_we_do(), "-c", _BOOT, json.dumps(_import_path())],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -156,6 +156,11 @@ def _ready(descriptor: int, event: int, until: float) -> bool:
 def _index(received: bytearray) -> int:
     """Which source the child was at: it marks each as it begins."""
     return max(0, received.partition(b"{")[0].count(b".") - 1)
+
+
+def _as_we_do() -> tuple[str, ...]:
+    """Whether it keeps what it compiles; nobody else imports its modules, and to compile them takes half its start."""
+    return ("-B",) if sys.dont_write_bytecode else ()
 
 
 def _import_path() -> list[str]:
