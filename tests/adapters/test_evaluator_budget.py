@@ -27,7 +27,7 @@ def ask(evaluator: Evaluator, source: str) -> Evaluated | ExpressionFailed:
 
 
 #: Processes that take all the time they get. In the everyday suites the others run meanwhile and do so too.
-BUSY = count(2, 4)
+BUSY = count(1, 4)
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def test_many_kept_sources_leave_the_memory_for_the_next_one() -> None:
     hungry = "$count($map([1..250], function($i){$pad('x', 1000000)}))"
     try:
         before = ask(alone, hungry)
-        for number in range(count(40, 300)):
+        for number in range(count(25, 300)):
             long = f"{number} + " + "$count([" + "a.b[c], " * 480 + "1])"
             assert len(long) <= 4_000
             assert isinstance(ask(alone, long), Evaluated)
