@@ -25,6 +25,7 @@ from tests.counts import count
 from tests.damaged import BY
 from tests.databases import DATABASE
 from tests.workbench import ASKING, acting, begin, write_spec
+from workflows import beats
 from workflows.advance import advance
 from workflows.errors import Refusal
 from workflows.models import Run, Status
@@ -78,9 +79,10 @@ class Everybody:
         cancel_run(self.paused("asking")[0], actor=self.other, reason="no")
 
     def vote(self) -> None:
-        _, key = self.paused("several")
+        run, key = self.paused("several")
         self.decided(key, approved=True)
         self.decided(key, approved=True, by=self.people.requester)
+        advance(run.workspace, str(newest(run).uuid))
 
     def take_back(self) -> None:
         _, key = self.paused("recalled")
@@ -127,6 +129,7 @@ def test_a_healthy_busy_system_has_nothing_wrong_and_nothing_mended(
     looks, end = 0, time.monotonic() + SECONDS
     try:
         while time.monotonic() < end:
+            beats.beat()  # the threads are workers as well
             for by in (None, BY):
                 examined = examine(Scope(everything=looks % 2 == 1, page=20), by)
                 assert (examined.mended, examined.left) == ([], [])
