@@ -8,6 +8,7 @@ it ended (null while it runs, the negative signal if one ended it).
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import sys
@@ -112,6 +113,8 @@ def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
     django.setup()
     import workflows.advance  # noqa: F401  (before the first fork, so that no child has to)
+
+    gc.freeze()  # nor copies all that is loaded, as it would do by looking at it
 
     for line in sys.stdin:
         request = json.loads(line)

@@ -7,6 +7,7 @@ The rounds' keys are `k0`, `k1` and so on. Forked as in `busy`; on stdout the ru
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -39,6 +40,7 @@ def main(path: str, rounds: int, processes: int) -> None:
     """Fork them, let them go together, print which runs they drove."""
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "kampong.settings")
     django.setup()
+    gc.freeze()  # no process copies what is loaded by looking at it
     fork = multiprocessing.get_context("fork")
     barrier, answers = fork.Barrier(processes), fork.Queue()
     started = [fork.Process(target=one, args=(path, rounds, barrier, answers)) for _ in range(processes)]
