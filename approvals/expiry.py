@@ -41,14 +41,14 @@ def expire_due(limit: int = BATCH) -> int:
     Where a tool is to be called, nothing is called here: that is a worker's work.
     """
     due = ApprovalRequest.objects.filter(status=RequestStatus.OPEN, expires_at__lte=DbNow()).select_related("run")
-    closed = 0
+    done = 0
     for request in due.order_by("id")[:limit]:
         try:
-            closed += expire(request)
+            done += expire(request)
         except Inconsistent:
             # Rolled back. One broken row must not keep the others from their end.
             logger.exception("request %s cannot expire", request.pk)
-    return closed
+    return done
 
 
 def _end(run: Run, request: ApprovalRequest, record: Record, present: str | None) -> Run | None:
@@ -98,7 +98,7 @@ def _not_waiting(run: Run) -> Inconsistent:
 
 
 def expire(request: ApprovalRequest) -> bool:
-    """Whether this call closed the request and ended its run; Inconsistent, with nothing changed, where they disagree."""
+    """Whether this call closed the request and ended its run; Inconsistent, and nothing changed, where they differ."""
     store = records.store_of(request.workspace, request.agent_id)
     # Both may read a spec, which is not done inside the transaction.
     present = present_hash(request) if policy_of(request).on_expire_tool is not None else None

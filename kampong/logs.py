@@ -48,6 +48,3 @@ class Json(logging.Formatter):
 def _time(seconds: float) -> str:
     """In UTC, as all times that a program reads."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-FORMATTERS = {"text": Text, "json": Json}

@@ -7,6 +7,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from pytest_django.fixtures import Settings
 
 from tests.conftest import Clock, Processes
 from tests.served import until
@@ -15,6 +16,7 @@ from tests.triggers.scheduling import move, scheduled, started
 from tests.triggers.timewalk import utc
 from tests.workbench import ASKING, to_pause, write_spec
 from workflows.models import Run, Status, TriggerState, WorkerBeat
+from workflows.triggers.scheduler import SHORTEST_REST, Scheduler
 
 pytestmark = pytest.mark.django_db(transaction=True)
 START = utc("2026-11-27 06:00")
@@ -41,6 +43,13 @@ def test_alone_it_starts_what_is_due_keeps_house_and_ends_when_told(
     assert "Traceback" not in err
     assert started() == [START + HOUR]
     assert not WorkerBeat.objects.exists()
+
+
+def test_no_setting_makes_it_look_without_end(settings: Settings) -> None:
+    settings.KAMPONG_SCHEDULER_SECONDS = 0.0
+    settings.KAMPONG_SPECS = []
+    scheduler = Scheduler()
+    assert scheduler._fire() == scheduler._poll() == SHORTEST_REST
 
 
 def test_a_spec_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

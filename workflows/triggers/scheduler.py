@@ -11,6 +11,8 @@ from workflows.triggers import schedules
 from workflows.triggers.polls import poll_next
 from workflows.wakeup import Bell
 
+SHORTEST_REST = 0.05
+
 
 class Scheduler:
     """Any number may run at once, in one process or in many. Each loop goes on after an error.
@@ -48,7 +50,12 @@ class Scheduler:
 
     def _fire(self) -> float:
         schedules.fire_due()
-        return float(setting("KAMPONG_SCHEDULER_SECONDS"))
+        return _rest()
 
     def _poll(self) -> float:
-        return 0.0 if poll_next() else float(setting("KAMPONG_SCHEDULER_SECONDS"))
+        return 0.0 if poll_next() else _rest()
+
+
+def _rest() -> float:
+    """Until the next look; a setting of 0 is no reason to look without end."""
+    return max(SHORTEST_REST, float(setting("KAMPONG_SCHEDULER_SECONDS")))
