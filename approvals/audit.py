@@ -111,6 +111,7 @@ _SET_BACK = {
     "lock": "lock freed",
     "incident": "incident closed",
     "seen": "seen item forgotten",
+    "wait": "wait ended",
 }
 
 

@@ -31,9 +31,9 @@ class Decided:
 
 @dataclass(frozen=True, kw_only=True)
 class Reset:
-    """What an operator set back: `what` is `cursor`, `lock`, `incident` or `seen`; `details` are JSON, no secrets.
+    """What an operator set back: `what` is `cursor`, `lock`, `incident`, `seen` or `wait`; `details` are JSON.
 
-    `run` is the one that held it, where there is one.
+    No secrets are in them. `run` is the one that held it, where there is one.
     """
 
     workspace: str

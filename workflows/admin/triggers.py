@@ -1,27 +1,33 @@
 """Triggers in the admin: what starts runs while nobody looks, when it did last and does next; and what belongs to it.
 
 Spec files and the store are pages below, with the resets of what lies there. All of them only read, but for a reset's
-form.
+form and the button of a trigger that is put off.
 """
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
+from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path, reverse
+from django.utils.dateparse import parse_datetime
 
+from approvals.actors import actor_for_user
 from statestore import keys
 from statestore.overview import Kept, kept
-from workflows.admin.acts import OPERATE
+from workflows.admin.acts import OPERATE, REFUSALS
 from workflows.admin.base import Crumb, ReadOnlyAdmin
 from workflows.admin.listing import listed
 from workflows.admin.resetting import reset_page
 from workflows.admin.spec_files import spec_files_page
 from workflows.admin.store_page import store_page
 from workflows.admin.words import Badge, ago, clipped, data
+from workflows.api.errors import failure_of
 from workflows.models import WORKSPACE, Run, TriggerState
+from workflows.triggers.resets import try_now
 from workflows.triggers.standing import Called, Standing, standings, webhooks, without_row
 
 LIST = "admin:workflows_triggerstate_changelist"
@@ -40,6 +46,7 @@ class TriggerStateAdmin(ReadOnlyAdmin[TriggerState]):
             path("files/", wrap(self.files_view), name="workflows_spec_files"),
             path("store/", wrap(self.store_view), name="workflows_store"),
             path("store/<int:pk>/reset/", wrap(self.reset_view), name="workflows_store_reset"),
+            path("<int:pk>/try-now/", wrap(self.try_now_view), name="workflows_trigger_try_now"),
         ]
         return ours + super().get_urls()
 
@@ -64,6 +71,27 @@ class TriggerStateAdmin(ReadOnlyAdmin[TriggerState]):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         self.need_view(request)
+        return self._trigger(request, object_id)
+
+    def try_now_view(self, request: HttpRequest, pk: int) -> HttpResponse:
+        """POST alone acts, on the next try that the page showed; whatever else brings one here shows the page."""
+        self.need_view(request)
+        if not request.user.has_perm(OPERATE):
+            raise PermissionDenied(f"The permission {OPERATE} is needed.")
+        row = TriggerState.objects.filter(workspace=WORKSPACE, pk=pk).first() if pk < 1 << 63 else None
+        if row is None:
+            raise Http404("There is no such trigger.")
+        if request.method == "POST":
+            try:
+                mark = _moment(request.POST.get("mark", ""))
+                try_now(row.agent_id, actor=actor_for_user(request.user, "admin"), retry_at=mark)
+            except REFUSALS as error:
+                told = failure_of(error)
+                return self._trigger(request, str(pk), problem=str(told.body["error"]), status=told.status)
+            messages.success(request, "It is put off no longer: a scheduler that has its file tries it within seconds.")
+        return HttpResponseRedirect(reverse("admin:workflows_triggerstate_change", args=[pk]))
+
+    def _trigger(self, request: HttpRequest, object_id: str, *, problem: str = "", status: int = 200) -> HttpResponse:
         numeric = object_id.isascii() and object_id.isdigit() and len(object_id) < 19
         rows = TriggerState.objects.filter(workspace=WORKSPACE, pk=object_id).select_related("last_run")
         row = rows.first() if numeric else None
@@ -75,6 +103,8 @@ class TriggerStateAdmin(ReadOnlyAdmin[TriggerState]):
         return self.page(
             request,
             "workflows/admin/trigger.html",
+            status=status,
+            problem=problem[:1].upper() + problem[1:].rstrip("."),
             title=f"{row.get_kind_display().capitalize()} of {name}",
             crumbs=[_crumb()],
             cursor=cursor,
@@ -137,6 +167,15 @@ def _called(one: Called) -> dict[str, Any]:
         "by": clipped(run.started_by or "nobody", 60) if run is not None else "",
         "age": ago(run.created_at) if run is not None else "",
     }
+
+
+def _moment(mark: str) -> datetime:
+    """The next try as the page showed it; one that no trigger has where it is none."""
+    try:
+        moment = parse_datetime(mark)
+    except ValueError:
+        moment = None
+    return moment if moment is not None and moment.tzinfo is not None else datetime.min.replace(tzinfo=UTC)
 
 
 def _only(kind: str, agent_id: str) -> Kept | None:

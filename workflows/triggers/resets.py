@@ -1,4 +1,4 @@
-"""What an operator sets back: a cursor, an overlap lock, an incident, a key that was seen. Each is an audited act.
+"""What an operator sets back: a cursor, an overlap lock, an incident, a key that was seen, a wait. Each is audited.
 
 Every door is one transaction with its audit entry, and takes the entry that was looked at and no other: where it
 changed meanwhile nothing is done, and the refusal says so. A trigger's row is held before its entry, as by everybody.
@@ -7,12 +7,13 @@ changed meanwhile nothing is done, and the refusal says so. A trigger's row is h
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 from django.db.models import F
 
-from statestore.clock import DbNow
+from statestore.clock import DbNow, db_now
 from statestore.entries import Versioned
 from statestore.errors import StateStoreError
 from statestore.faults import point
@@ -23,6 +24,7 @@ from workflows.desk import Reset, desk
 from workflows.errors import Invalid, NotPossible
 from workflows.models import WORKSPACE, TriggerState
 from workflows.runs import check_text
+from workflows.times import rfc3339
 from workflows.triggers import locks
 from workflows.triggers.handover import POSITION
 from workflows.triggers.locks import Holding
@@ -123,6 +125,33 @@ def forget_seen(
         _take(store, name, found, version, "the item was forgotten and seen again meanwhile; look again")
         run = str(found.value["run"])
         what = Reset(workspace=workspace, agent_id=agent_id, what="seen", run=run, details={"fingerprint": mark})
+        _note(what, actor, reason)
+    return what
+
+
+def try_now(
+    agent_id: str,
+    *,
+    actor: Actor,
+    reason: str = "",
+    workspace: str = WORKSPACE,
+    retry_at: datetime | None = None,
+) -> Reset:
+    """Try a trigger that was put off after failures at once; what it failed at counts on until it works again.
+
+    It starts nothing itself and takes nothing away, so it needs no reason. `retry_at` is the next try that was looked
+    at. Raises Invalid, NotPossible.
+    """
+    check_text(reason, "reason")
+    with transaction.atomic():
+        row = TriggerState.objects.filter(workspace=workspace, agent_id=agent_id).first()
+        if row is None or row.retry_at is None or row.retry_at <= db_now():
+            raise NotPossible(f"no trigger of {agent_id} is put off: it is tried whenever it is due")
+        as_read = TriggerState.objects.filter(pk=row.pk, retry_at=row.retry_at)
+        if retry_at not in (None, row.retry_at) or as_read.update(retry_at=None) != 1:
+            raise NotPossible(f"{agent_id} was tried meanwhile and failed again; look at why first")
+        details = {"retryAt": rfc3339(row.retry_at), "failures": row.failures}
+        what = Reset(workspace=workspace, agent_id=agent_id, what="wait", details=details)
         _note(what, actor, reason)
     return what
 

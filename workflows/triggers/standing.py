@@ -44,6 +44,12 @@ class Standing:
         return max(self.row.due_at, self.row.retry_at) if self.row.retry_at is not None else self.row.due_at
 
     @property
+    def put_off_until(self) -> datetime | None:
+        """When it is tried again after it failed; None where nothing but its time keeps it."""
+        retry_at = self.row.retry_at if self.row is not None else None
+        return retry_at if retry_at is not None and retry_at > now() else None
+
+    @property
     def overdue(self) -> bool:
         """Whether its time has come and nobody did anything about it yet."""
         return self.next_at is not None and self.next_at <= now()

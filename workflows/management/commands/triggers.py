@@ -1,7 +1,8 @@
-"""`triggers`: what starts runs while nobody looks, from a terminal; set a cursor or a lock back."""
+"""`triggers`: what starts runs while nobody looks, from a terminal; set a cursor, a lock or a wait back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -20,26 +21,33 @@ from workflows.management.terminal import facts, one_line, table
 from workflows.models import WORKSPACE, TriggerState
 from workflows.times import rfc3339
 from workflows.triggers.handover import POSITION
-from workflows.triggers.resets import free_lock, reset_cursor
+from workflows.triggers.resets import free_lock, reset_cursor, try_now
 from workflows.triggers.standing import Called, Standing, standings, webhooks, without_row
 
 _ACTS = {
     "reset-cursor": "let the next poll begin from the start; needs --reason",
     "free-lock": "let the next due time start a run although one is going; needs --reason",
+    "try-now": "try one at once that was put off after failures",
 }
+_DOORS: dict[str, Callable[..., Reset]] = {"reset-cursor": reset_cursor, "free-lock": free_lock, "try-now": try_now}
 _DONE = {
     "reset-cursor": "The cursor of {agent} was reset: its poll is due now and begins from the start. What was seen "
     "stays seen.",
     "free-lock": "The lock of {agent} was freed. Run {run} had it, and goes on.",
+    "try-now": "{agent} is put off no longer: a scheduler that has its file tries it within seconds. `triggers show` "
+    "tells how it went.",
 }
+_NEED_REASON = ("reset-cursor", "free-lock")
 _VALUE_SHOWN = 160
 
 
 class Command(AnsweringCommand):
-    help = "List and show schedules, polls and webhooks; reset a cursor, free a lock."
+    help = "List and show schedules, polls and webhooks; reset a cursor, free a lock, try one now."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        acts = parser.add_subparsers(dest="verb", required=True, metavar="list | show | reset-cursor | free-lock")
+        acts = parser.add_subparsers(
+            dest="verb", required=True, metavar="list | show | reset-cursor | free-lock | try-now"
+        )
         common: dict[str, Any] = {"allow_abbrev": False}
         listing = acts.add_parser("list", help="every trigger: when it is due, what it did last", **common)
         showing = acts.add_parser("show", help="one trigger", **common)
@@ -54,7 +62,7 @@ class Command(AnsweringCommand):
 
     def perform(self, **options: Any) -> int:
         verb: str = options["verb"]
-        if verb in _ACTS and not options["reason"].strip():
+        if verb in _NEED_REASON and not options["reason"].strip():
             raise UsageError(f"triggers {verb}: --reason is needed; say why, in a few words")
         actor = allowed(options["as_user"], OPERATE if verb in _ACTS else VIEW)
         match verb:
@@ -94,8 +102,7 @@ class Command(AnsweringCommand):
         return DONE
 
     def _act(self, verb: str, agent_id: str, actor: Actor, reason: str, as_json: bool) -> int:
-        door = reset_cursor if verb == "reset-cursor" else free_lock
-        what: Reset = door(agent_id, actor=actor, reason=reason)
+        what = _DOORS[verb](agent_id, actor=actor, reason=reason)
         if as_json:
             run: dict[str, Json] = {"run": what.run} if what.run else {}
             self.answer({"success": True, "agent": agent_id, "reset": what.what, **run})
