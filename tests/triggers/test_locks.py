@@ -181,3 +181,17 @@ def test_the_lock_of_one_agent_is_not_anothers(folder: Path, clock: Clock) -> No
     move(clock, START + 15 * MINUTE)
     assert fire_due() == 1
     assert (row("other").started, row().skipped) == (1, 1)
+
+
+def test_an_entry_that_cannot_be_read_stops_no_schedule(folder: Path, clock: Clock) -> None:
+    run = waiting(folder, clock)
+    scheduled(folder, "0 * * * *", agent_id="other")
+    fire_due()
+    StateRecord.objects.filter(key=locks.KEY).update(value="{")
+    move(clock, START + HOUR)
+    assert fire_due() == 1, "the other one"
+    assert row().skipped == 1
+    Run.objects.filter(pk=run.pk).update(status=Status.CANCELLED)
+    move(clock, START + HOUR + 10 * MINUTE)
+    assert fire_due() == 1
+    assert holder() == str(Run.objects.latest("id").uuid)

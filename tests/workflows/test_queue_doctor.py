@@ -13,15 +13,17 @@ from django_tasks_db.models import DBTaskResult
 
 from statestore.clock import DbNow, now
 from statestore.keys import LOCK
+from statestore.models import StateRecord
 from statestore.store import StateStore
 from tests.conftest import Clock
-from tests.damaged import attempt, change, found, mend, mended, status_of, the_one
+from tests.damaged import BY, EVERYTHING, attempt, change, found, mend, mended, status_of, the_one
 from tests.fakes_tools import FakeTools
 from tests.workbench import ASKING, PAYING, PAYING_ANSWERS, begin, to_pause, work, write_spec
 from workflows import beats
 from workflows.models import Attempt, Run, RunEvent, Status, TriggerState
 from workflows.registry import SpecFile
 from workflows.repair import queued
+from workflows.repair.examination import examine
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -223,3 +225,23 @@ def test_what_nobody_purges_is_purged(clock: Clock) -> None:
     assert found() == []
     clock.advance(4000)
     mend("entries_not_purged")
+
+
+# Torn rows -----------------------------------------------------------------------------------------------------
+
+
+def test_a_row_that_cannot_be_read_is_told_and_ends_no_other_check(asking: SpecFile, clock: Clock) -> None:
+    _, key = to_pause(asking)
+    row = StateRecord.objects.get(key=f"approval:{key}")
+    StateRecord.objects.filter(pk=row.pk).update(value='{"card": "4111')
+    StateStore("default", "clerk", kinds=(LOCK,)).put(f"{LOCK}schedule", {"run": "4111-" * 7 + "x"}, ttl=86_400)
+    StateStore("default", "clerk").put("gone", 1, ttl=10)
+    clock.advance(4000)
+    examined = examine(EVERYTHING, BY)
+    assert [one.code for one in examined.mended] == ["entries_not_purged"]
+    assert {one.code for one in examined.left} == {"unreadable"}
+    assert {one.subject.partition(",")[0] for one in examined.left} == {
+        "the check of locks",
+        "the check of requests",
+    }
+    assert "4111" not in str(examined)

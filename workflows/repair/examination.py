@@ -52,13 +52,45 @@ def examine(scope: Scope, by: By | None = None, tell: Callable[[Finding], None] 
 
 
 def found(scope: Scope) -> Iterator[tuple[Check, Suspect, Finding]]:
-    """Every mismatch, as it was seen in a snapshot of its own."""
+    """Every mismatch, as it was seen in a snapshot of its own. What cannot be read is told and ends nothing else."""
     for check in registered():
-        for suspect in check.suspects(scope):
-            with snapshot():
-                finding = check.judge(suspect)
+        for suspect, problem in _suspects(check, scope):
+            finding = _unreadable(check, problem) if problem is not None else _judged(check, suspect)
             if finding is not None:
                 yield check, suspect, finding
+
+
+def _suspects(check: Check, scope: Scope) -> Iterator[tuple[Suspect, Exception | None]]:
+    """The suspects of a check, and at the end what kept it from naming the rest."""
+    try:
+        for suspect in check.suspects(scope):
+            yield suspect, None
+    except DatabaseError:
+        raise
+    except Exception as error:  # noqa: BLE001  (whatever a damaged row does to those who read it)
+        yield None, error
+
+
+def _judged(check: Check, suspect: Suspect) -> Finding | None:
+    try:
+        with snapshot():
+            return check.judge(suspect)
+    except DatabaseError:
+        raise
+    except Exception as error:  # noqa: BLE001  (the same)
+        return _unreadable(check, error, suspect)
+
+
+def _unreadable(check: Check, error: Exception, suspect: Suspect = None) -> Finding:
+    """Named by its row: what stands in it is somebody's data, and may be a secret."""
+    subject = f"the check of {check.name}" + (f", row {suspect}" if suspect is not None else "")
+    return Finding(
+        code="unreadable",
+        subject=subject,
+        what=f"a value cannot be read ({type(error).__name__}): it was torn, or changed outside Kampong",
+        means="whoever needs the row fails, and whether more is wrong with it, or behind it, is not known",
+        move="restore the row out of a backup and look again",
+    )
 
 
 def _mended(check: Check, suspect: Suspect, by: By, seen: Finding) -> tuple[Finding | None, bool]:

@@ -116,9 +116,17 @@ def _locks(workspace: str, moment: datetime) -> Mapping[str, Lock]:
     """The entries that have not lapsed, by agent."""
     entries = StateRecord.objects.filter(workspace=workspace, key=KEY, expires_at__gt=moment)
     return {
-        agent_id: Lock(run=jsontext.loads(value)["run"], version=version, expires_at=expires_at)
+        agent_id: Lock(run=_holder(value), version=version, expires_at=expires_at)
         for agent_id, value, version, expires_at in entries.values_list("workflow", "value", "version", "expires_at")
     }
+
+
+def _holder(value: str) -> str:
+    """The run that an entry names; nobody where it cannot be read, so that one torn row stops no other schedule."""
+    try:
+        return str(jsontext.loads(value)["run"])
+    except (ValueError, TypeError, KeyError):
+        return ""
 
 
 def take(held: Held, run: Run, *, due: datetime, ttl: int) -> bool:
