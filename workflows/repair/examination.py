@@ -83,7 +83,8 @@ def _judged(check: Check, suspect: Suspect) -> Finding | None:
 
 def _unreadable(check: Check, error: Exception, suspect: Suspect = None) -> Finding:
     """Named by its row: what stands in it is somebody's data, and may be a secret."""
-    subject = f"the check of {check.name}" + (f", row {suspect}" if suspect is not None else "")
+    row = suspect[0] if isinstance(suspect, tuple) else suspect
+    subject = f"the check of {check.name}" + (f", row {row}" if row is not None else "")
     return Finding(
         code="unreadable",
         subject=subject,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from django.db.models import Count, F, Max, Min, Q
@@ -117,12 +118,38 @@ def _ending_of(run: Run) -> Event:
 # Specs ---------------------------------------------------------------------------------------------------------
 
 
-def _executed(scope: Scope) -> Iterator[tuple[str, str]]:
-    """Specs that a live run executes and that cannot be executed. Reading one is not done in a transaction."""
+@dataclass(frozen=True, kw_only=True)
+class _Unusable:
+    """A spec that live runs execute and that cannot be executed, as it was read outside any transaction.
+
+    `text` is what is stored; `file` says the same as what should be.
+    """
+
+    workspace: str
+    spec_hash: str
+    code: str
+    what: str
+    text: str | None = field(repr=False)
+    file: SpecFile | None = field(repr=False)
+
+
+def _executed(scope: Scope) -> Iterator[_Unusable]:
+    """Those that live runs execute. Reading one may take long."""
     live = Run.objects.filter(status__in=ACTIVE).order_by()
     for workspace, spec_hash in sorted(live.values_list("workspace", "spec_hash").distinct()):
-        if _fault(workspace, spec_hash) is not None:
-            yield workspace, spec_hash
+        text = _stored(workspace, spec_hash)
+        fault = _fault(workspace, spec_hash)
+        run = live.filter(workspace=workspace, spec_hash=spec_hash).order_by("pk").first()
+        if fault is None or run is None:
+            continue
+        file = registry.registry().present(run.agent_id, run.source)
+        same = file if isinstance(file, SpecFile) and file.hash == spec_hash else None
+        code, what = fault
+        yield _Unusable(workspace=workspace, spec_hash=spec_hash, code=code, what=what, text=text, file=same)
+
+
+def _stored(workspace: str, spec_hash: str) -> str | None:
+    return SpecVersion.objects.filter(workspace=workspace, hash=spec_hash).values_list("text", flat=True).first()
 
 
 def _fault(workspace: str, spec_hash: str) -> tuple[str, str] | None:
@@ -136,23 +163,21 @@ def _fault(workspace: str, spec_hash: str) -> tuple[str, str] | None:
     return None
 
 
-def _judge_spec(suspect: tuple[str, str]) -> Finding | None:
-    workspace, spec_hash = suspect
-    live = Run.objects.filter(status__in=ACTIVE, workspace=workspace, spec_hash=spec_hash)
-    run, fault = live.order_by("pk").first(), _fault(workspace, spec_hash)
-    if run is None or fault is None:
+def _judge_spec(suspect: _Unusable) -> Finding | None:
+    live = Run.objects.filter(status__in=ACTIVE, workspace=suspect.workspace, spec_hash=suspect.spec_hash)
+    run = live.order_by("pk").first()
+    if run is None or _stored(suspect.workspace, suspect.spec_hash) != suspect.text:
         return None
-    code, what = fault
     facts: dict[str, Any] = {
-        "code": code,
-        "subject": f"spec {spec_hash[:12]} of {run.agent_id}, which {live.count()} live runs execute",
+        "code": suspect.code,
+        "subject": f"spec {suspect.spec_hash[:12]} of {run.agent_id}, which {live.count()} live runs execute",
         "run": str(run.uuid),
         "since": run.created_at,
-        "what": what,
+        "what": suspect.what,
         "means": "none of them can go on; a decision on one ends it as interrupted or failed",
     }
-    file = registry.registry().present(run.agent_id, run.source)
-    if not isinstance(file, SpecFile) or file.hash != spec_hash:
+    file = suspect.file
+    if file is None:
         return Finding(
             move="put the file back as it was when they started (the hash says which) and repair again; or cancel them",
             **facts,
