@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
+from django.db.models import QuerySet
+
 from workflows.models import FINAL, Run, Status
 
 #: What a run is in that does nothing more and waits for nothing.
@@ -89,12 +91,21 @@ class Family:
         return [run.pk for run in self.runs]
 
 
+def seen(roots: Sequence[int]) -> list[Family]:
+    """The families of these chains that are over, as they are read now; nothing is locked and nobody waits."""
+    return _over(roots, Run.objects.all())
+
+
 def locked(roots: Sequence[int]) -> list[Family]:
-    """The families of these chains that are over and that nobody else is at, locked until the transaction ends.
+    """Those of them that nobody else is at, locked until the transaction ends.
 
     On PostgreSQL one that somebody else has locked (to retry it, to prune it) is left out, and nobody waits; on SQLite
     the transaction has the whole database.
     """
+    return _over(roots, Run.objects.select_for_update(skip_locked=True, of=("self",)))
+
+
+def _over(roots: Sequence[int], among: QuerySet[Run]) -> list[Family]:
     members = dict(_members(roots))
     # Asked first, and the runs read after it: a decision on the last open request writes both at once.
     side = decisions()
@@ -102,7 +113,7 @@ def locked(roots: Sequence[int]) -> list[Family]:
     families = {root: Family(root=root) for root in roots}
     for one in asked:
         families[members[one.run]].asked.append(one)
-    rows = Run.objects.select_for_update(skip_locked=True, of=("self",)).filter(pk__in=members).order_by("pk")
+    rows = among.filter(pk__in=members).order_by("pk")
     columns = ("pk", "status", "ended_at", "root_id", "resumed_as_id", "pruned_at")
     for pk, status, ended_at, root, after, pruned_at in rows.values_list(*columns):
         family = families[members[pk]]

@@ -136,11 +136,14 @@ def _pages(tips: QuerySet[Run], edge: Place | None) -> Callable[[int], Iterator[
 def _end_each(pages: Callable[[int], Iterator[list[int]]], passed: Callable[[Family], bool], limit: int) -> int:
     """How many chains of the pages were ended, at most `limit`.
 
-    Those that must wait (for a request beside them, say) are passed over: a page that ends none is a short read.
+    Those that must wait (for a request beside them, say) are passed over: a page that ends none is a read, and no
+    transaction.
     """
     done = 0
     for roots in pages(max(1, min(limit, BATCH))):
-        done += _end(roots[: limit - done], passed)
+        going = [family.root for family in families.seen(roots) if passed(family)]
+        if going:
+            done += _end(going[: limit - done], passed)
         if done >= limit:
             break
     return done
