@@ -7,6 +7,7 @@ waiting runs go on with the text they started with (design 5.4).
 from __future__ import annotations
 
 import functools
+import os
 import re
 import threading
 from collections.abc import Callable, Iterable
@@ -95,7 +96,7 @@ class Registry:
         """The run's spec now: its own file if that exists, else the served file of the agent; None when it is gone."""
         with self._lock:
             path = Path(source) if source else None
-            if path is not None and path.exists():
+            if path is not None and os.path.exists(path):
                 return self._disk.read(path)
             return self._look()[0].get(agent_id)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, replace
@@ -98,7 +99,7 @@ class SpecFiles:
         if before is not None and before.signature is not None and before.signature == _signature_at(source):
             return before.paths
         found = _signature_at(source)
-        paths = tuple((path, path.resolve()) for path in paths_in(source))
+        paths = tuple((path, Path(os.path.realpath(path))) for path in paths_in(source))
         self._listings[source] = _Listing(signature=found if found and _rested(found) else None, paths=paths)
         return paths
 
@@ -109,8 +110,12 @@ class SpecFiles:
             self._readings.move_to_end(path)
             return before.file
         last_id = before.file.agent_id if before is not None else None
-        waits = not self._pipes and path.is_fifo()
-        reading = _unread(path, "it is a pipe", last_id) if waits else _read(path, last_id)
+        if not _can_be_named(path):
+            reading = _unread(path, "its name is not UTF-8, and no run could name it", last_id)
+        elif not self._pipes and _is_pipe(path):
+            reading = _unread(path, "it is a pipe", last_id)
+        else:
+            reading = _read(path, last_id)
         self._readings[path] = reading
         self._readings.move_to_end(path)
         if len(self._readings) > _REMEMBERED:
@@ -119,13 +124,32 @@ class SpecFiles:
 
 
 def paths_in(source: Path) -> list[Path]:
-    """The spec files of a folder, sorted; a file names itself."""
-    if not source.is_dir():
+    """The spec files of a folder, sorted; a file names itself, and so does what cannot be looked at.
+
+    Asked by the functions of `os.path`: a `Path` raises for a link that leads in a circle, or where nobody may look.
+    """
+    if not os.path.isdir(source):
         return [source]
     try:
-        return sorted(path for path in source.iterdir() if path.suffix.lower() in _SUFFIXES and path.is_file())
+        return sorted(path for path in source.iterdir() if path.suffix.lower() in _SUFFIXES and os.path.isfile(path))
     except OSError:
         return [source]
+
+
+def _can_be_named(path: Path) -> bool:
+    """Whether its name is text: a run keeps it, and bytes that are none can be neither stored nor shown."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except OSError:
+        return False
 
 
 def broken(path: Path, message: str, agent_id: str | None = None) -> BrokenFile:

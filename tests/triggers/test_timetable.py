@@ -105,6 +105,7 @@ def test_a_long_outage_costs_next_to_nothing() -> None:
 
 def test_a_schedule_that_is_never_due_is_an_error_of_the_file() -> None:
     assert cron_problem("0 0 */30 2 mon#5") == "is never due"
+    assert "1000 at most" in str(cron_problem(f"*/{'1' * 5000} * * * *")), "no number can be too long to be read"
     assert cron_problem("0 0 29 2 *") is None
     with pytest.raises(ValueError, match="never due"):
         next_due("0 0 */30 2 mon#5", "UTC", utc("2026-01-01 00:00"))

@@ -16,6 +16,8 @@ from workflows.spec.shapes import Faults, Record, Text, Word, kind_of, one_of, w
 
 #: CronSim wants to know from when on; whether a text is a schedule does not depend on it.
 _SOME_MOMENT: Final = datetime(2026, 1, 1, tzinfo=UTC)
+#: Every minute and every hour written out are less than 300; each look at what is due reads the text again.
+_MOST_CRON: Final = 1000
 
 
 def _is_cron(value: str, path: Path, faults: Faults) -> None:
@@ -26,6 +28,8 @@ def _is_cron(value: str, path: Path, faults: Faults) -> None:
 
 def cron_problem(text: str) -> str | None:
     """Why a text is no schedule; None when it is one. Five fields: programs disagree about where a sixth one goes."""
+    if len(text) > _MOST_CRON:
+        return f"has {len(text)} characters; a schedule has {_MOST_CRON} at most"
     if len(text.split()) != 5:
         return 'must have five fields: minute, hour, day of the month, month, day of the week, as in "0 8 * * mon-fri"'
     try:
