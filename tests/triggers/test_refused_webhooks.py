@@ -19,7 +19,7 @@ POLL = "poll, every: 5m, tool: look, items: rows, key: id"
 
 @pytest.mark.parametrize(
     ("trigger", "words"),
-    [(SCHEDULE, 'its schedule, "0 8 * * mon-fri" in UTC'), (POLL, "its poll, by the tool look every 300 s")],
+    [(SCHEDULE, "(0 8 * * mon-fri), UTC)"), (POLL, "by its poll (every 5m with look)")],
 )
 @pytest.mark.parametrize("path", ["/webhook/clerk", "/webhook"])
 def test_it_says_how_the_agent_starts(folder: Path, people: People, trigger: str, words: str, path: str) -> None:

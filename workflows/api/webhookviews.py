@@ -17,7 +17,7 @@ from workflows.api.runviews import START, started
 from workflows.engine import jsontext
 from workflows.errors import AgentNotFound, Invalid, NotAuthenticated, NotPossible, Refusal, SpecBroken
 from workflows.registry import SpecFile
-from workflows.spec.trigger_model import ScheduleTrigger
+from workflows.triggers import words
 from workflows.triggers.state import timed
 
 
@@ -116,12 +116,8 @@ def refuse_timed(file: SpecFile) -> None:
     trigger = timed(file)
     if trigger is None:
         return
-    if isinstance(trigger, ScheduleTrigger):
-        how = f'its schedule, "{trigger.cron}" in {trigger.timezone}'
-    else:
-        how = f"its poll, by the tool {trigger.tool} every {trigger.every} s"
     raise NotPossible(
-        f"agent {file.agent_id!r} is started by {how}, and not by a webhook; "
+        f"agent {file.agent_id!r} is started by its {trigger.type} ({words.when(file.spec)}), and not by a webhook; "
         f'to start a run by hand: POST /runs {{"agent": "{file.agent_id}", "input": TEXT}}'
     )
 
