@@ -35,6 +35,7 @@ def act(name: str, *words: str) -> int:
     from workflows.idempotency import Delivery
     from workflows.registry import read_spec
     from workflows.runs import start_run
+    from workflows.triggers import resets
     from workflows.triggers.polls import poll_next
     from workflows.triggers.schedules import fire_due
 
@@ -57,6 +58,9 @@ def act(name: str, *words: str) -> int:
         elif name == "deliver":
             delivery = Delivery(key=words[1], seconds=3600)
             start_run(read_spec(words[0]), input="{}", actor=webhooks.sender("clerk"), delivery=delivery)
+        elif name == "set_back":
+            actor = actor_for_user(User.objects.get(username=words[1]), "cli")
+            getattr(resets, words[0])(words[2], actor=actor, reason="no")
         elif name == "rebind":
             rebind(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="new")
         else:
