@@ -9,6 +9,7 @@ from typing import Any
 
 from kampong.security import hide
 from workflows.bound import ids
+from workflows.visible import visible
 
 #: What every JSON line has; `exception`, and the ids of `workflows.bound`, stand where there are any.
 FIELDS = ("time", "level", "logger", "message")
@@ -16,10 +17,17 @@ _TRACEBACK = "Traceback (most recent call last):"
 
 
 class Text(logging.Formatter):
-    """As it always was, and at the end of the line the run and the request that it belongs to."""
+    """As it always was, and at the end of the line the run and the request that it belongs to.
+
+    A line that begins at the margin is ours: what a text from outside breaks is moved in, and what would move the
+    cursor or change a colour is written as its code.
+    """
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s %(message)s")
+
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(super().format(record)).replace("\n", "\n  ")
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         line = super().formatMessage(record)

@@ -65,7 +65,19 @@ def test_text_is_as_it_always_was_with_run_and_request_at_the_end_of_its_line() 
                 log.exception("a turn failed")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d [\d:,]+ WARNING kampong\.testing alone", lines[0])
     assert lines[1].endswith(" ERROR kampong.testing a turn failed [run=u-1 request=r-1]")
-    assert lines[-1] == "ValueError: it broke"
+    assert lines[-1] == "  ValueError: it broke"
+
+
+def test_no_text_from_outside_makes_a_line_of_its_own_or_moves_the_cursor() -> None:
+    forged = "gone\n2026-01-01 00:00:00,000 ERROR kampong.audit forged\r\x1b[2J\u2028\x85\x9b31mred ☃"
+    with logged(log.name, Text()) as lines:
+        log.warning("the service said: %s", forged)
+        try:
+            raise ValueError(forged)
+        except ValueError:
+            log.exception("a turn failed")
+    assert [line[:10] for line in lines if not line.startswith("  ")] == [lines[0][:10]] * 2
+    assert "  2026-01-01 00:00:00,000 ERROR kampong.audit forged\\u000d\\u001b[2J\\u2028\\u0085\\u009b31mred ☃" in lines
 
 
 def test_a_key_is_bound_as_its_fingerprint_and_no_other_id_can_be() -> None:
