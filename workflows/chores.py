@@ -47,4 +47,5 @@ def _do(rota: Rota, chore: Chore) -> None:
         logger.exception("%s failed; trying again in %s s", chore.name, chore.every_seconds)
         drop_dead_connections()
     else:
-        logger.debug("%s: %s", chore.name, done)
+        if told := rota.to_tell(chore, done):
+            logger.info("%s: %d", chore.name, told)

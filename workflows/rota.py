@@ -14,6 +14,7 @@ class Rota:
     def __init__(self, given: Callable[[], tuple[Chore, ...]] = chores) -> None:
         self._given = given
         self._next: dict[str, float] = {}
+        self._untold: dict[str, int] = {}
 
     def due(self) -> list[Chore]:
         """The chores whose time has come; each is due again after its interval, however it goes."""
@@ -31,6 +32,14 @@ class Rota:
         if chore.is_full(done):
             self._next[chore.name] = ended + min(chore.every_seconds, rest_after(ended - begun))
         return done
+
+    def to_tell(self, chore: Chore, done: int) -> int:
+        """How many things were done since somebody was told; 0 while full passes follow each other."""
+        so_far = self._untold.pop(chore.name, 0) + done
+        if chore.is_full(done):
+            self._untold[chore.name] = so_far
+            return 0
+        return so_far
 
     def seconds_to_next(self, most: float) -> float:
         """How long nothing is due, at most `most`."""
