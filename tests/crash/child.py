@@ -20,22 +20,10 @@ import django
 
 def act(name: str, *words: str) -> int:
     """Do it; a refusal is exit code 2."""
-    from django.contrib.auth.models import User
-
-    from approvals.actors import actor_for_user
-    from approvals.editing import edit_request
     from approvals.expiry import expire_due
     from approvals.notices import sender
-    from approvals.rebinding import rebind
-    from approvals.recall import withdraw
-    from approvals.services import decide
-    from workflows import housekeeping, webhooks
     from workflows.advance import advance
     from workflows.errors import Refusal
-    from workflows.idempotency import Delivery
-    from workflows.registry import read_spec
-    from workflows.runs import start_run
-    from workflows.triggers import resets
     from workflows.triggers.polls import poll_next
     from workflows.triggers.schedules import fire_due
 
@@ -47,28 +35,56 @@ def act(name: str, *words: str) -> int:
         elif name in one_pass:
             one_pass[name]()
         elif name == "house":
-            for chore in housekeeping.chores():
-                while chore.run():
-                    pass
-        elif name == "withdraw":
-            withdraw(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="no")
-        elif name == "edit":
-            edits = json.loads(words[2])
-            edit_request(words[0], edits=edits, actor=actor_for_user(User.objects.get(username=words[1]), "cli"))
+            keep_house()
         elif name == "deliver":
-            delivery = Delivery(key=words[1], seconds=3600)
-            start_run(read_spec(words[0]), input="{}", actor=webhooks.sender("clerk"), delivery=delivery)
-        elif name == "set_back":
-            actor = actor_for_user(User.objects.get(username=words[1]), "cli")
-            getattr(resets, words[0])(words[2], actor=actor, reason="no")
-        elif name == "rebind":
-            rebind(words[0], actor=actor_for_user(User.objects.get(username=words[1]), "cli"), reason="new")
+            deliver(*words)
         else:
-            actor = actor_for_user(User.objects.get(username=words[1]), "cli")
-            decide(words[0], approved=words[2] == "yes", actor=actor)
+            as_somebody(name, *words)
     except Refusal:
         return 2
     return 0
+
+
+def keep_house() -> None:
+    from workflows import housekeeping
+
+    for chore in housekeeping.chores():
+        while chore.run():
+            pass
+
+
+def deliver(spec: str, key: str) -> None:
+    from workflows import webhooks
+    from workflows.idempotency import Delivery
+    from workflows.registry import read_spec
+    from workflows.runs import start_run
+
+    delivery = Delivery(key=key, seconds=3600)
+    start_run(read_spec(spec), input="{}", actor=webhooks.sender("clerk"), delivery=delivery)
+
+
+def as_somebody(name: str, what: str, username: str, *words: str) -> None:
+    """What a person does, named by the key or the kind of act; `decide` unless it says otherwise."""
+    from django.contrib.auth.models import User
+
+    from approvals.actors import actor_for_user
+    from approvals.editing import edit_request
+    from approvals.rebinding import rebind
+    from approvals.recall import withdraw
+    from approvals.services import decide
+    from workflows.triggers import resets
+
+    actor = actor_for_user(User.objects.get(username=username), "cli")
+    if name == "withdraw":
+        withdraw(what, actor=actor, reason="no")
+    elif name == "edit":
+        edit_request(what, edits=json.loads(words[0]), actor=actor)
+    elif name == "set_back":
+        getattr(resets, what)(words[0], actor=actor, reason="no")
+    elif name == "rebind":
+        rebind(what, actor=actor, reason="new")
+    else:
+        decide(what, approved=words[0] == "yes", actor=actor)
 
 
 def born(request: dict[str, Any]) -> int:
