@@ -61,7 +61,7 @@ $(RUN_TIME): requirements.txt constraints.txt
 	@$(PIP) -r requirements.txt
 	@touch $@
 
-$(DEVELOPMENT): $(RUN_TIME) requirements-dev.txt
+$(DEVELOPMENT): $(RUN_TIME) requirements-dev.txt requirements-scale.txt
 	@echo "installing requirements-dev.txt into .venv ..."
 	@$(PIP) -r requirements-dev.txt
 	@touch $@

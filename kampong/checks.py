@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -288,6 +289,33 @@ def check_heartbeat(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
             id="kampong.E006",
         )
     ]
+
+
+@register()
+def check_queue(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E020: where messages go through a broker, Celery is installed and the broker is named."""
+    if value("KAMPONG_QUEUE") != "celery":
+        return []
+    found: list[CheckMessage] = []
+    if find_spec("celery") is None:
+        message = "KAMPONG_QUEUE is celery, and Celery is not installed."
+        hint = "Run `pip install -r requirements-scale.txt`, or set KAMPONG_QUEUE to database."
+        found.append(Error(message, hint=hint, id="kampong.E020"))
+    if not getattr(settings, "BROKER_URL", ""):
+        message = "KAMPONG_QUEUE is celery, and nobody has said where the broker is."
+        hint = "Set BROKER_URL, such as amqp://USER:PASSWORD@HOST:5672/VHOST, or set KAMPONG_QUEUE to database."
+        found.append(Error(message, hint=hint, id="kampong.E020"))
+    return found
+
+
+@register()
+def check_shared_database(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E021: production with a broker, which is for many machines, has a database that they can share."""
+    if not _production() or value("KAMPONG_QUEUE") != "celery" or connections["default"].vendor != "sqlite":
+        return []
+    message = "Production takes messages from a broker and keeps its state in SQLite, a file on one machine."
+    hint = "Set DATABASE_URL to a PostgreSQL, or set KAMPONG_QUEUE to database."
+    return [Error(message, hint=hint, id="kampong.E021")]
 
 
 @register(Tags.database)

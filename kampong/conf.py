@@ -49,6 +49,12 @@ USUAL = (
         "`postgres://USER:PASSWORD@HOST:5432/NAME`.",
     ),
     Usual(
+        name="BROKER_URL",
+        default="(empty)",
+        help="With KAMPONG_QUEUE=celery, the broker: `amqp://USER:PASSWORD@HOST:5672/VHOST` (`amqps` with TLS) or "
+        "`redis://USER:PASSWORD@HOST:6379/0` (`rediss` with TLS), what is special in the password percent-encoded.",
+    ),
+    Usual(
         name="SECRET_KEY",
         default="made once, kept in .kampong/secret_key",
         help="Signs sessions and forms. Production wants one of its own, of at least 32 characters.",

@@ -19,6 +19,8 @@ LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465}
 MAIL_ELSEWHERE = ("consolemail", "filemail", "memorymail", "dummymail")
 MAIL_SECONDS = 20
+#: RabbitMQ and Redis, plain and with TLS.
+BROKERS = ("amqp", "amqps", "redis", "rediss")
 
 
 def _make_folder(folder: Path, purpose: str, setting: str) -> None:
@@ -93,6 +95,25 @@ def database(environment: Mapping[str, str], base_dir: Path, state_dir: Path) ->
         # Tests use a file as well: threads and child processes must share it.
         config["TEST"] = {"NAME": str(path.with_name(f"test-{path.name}"))}
     return config
+
+
+def broker(environment: Mapping[str, str]) -> str:
+    """`BROKER_URL`, which has to be of a kind that Kampong runs on; empty when it is not set."""
+    url = environment.get("BROKER_URL", "").strip()
+    scheme = url.partition(":")[0]
+    if url and (scheme not in BROKERS or "://" not in url):
+        raise ImproperlyConfigured(
+            "BROKER_URL must be amqp://USER:PASSWORD@HOST:5672/VHOST or redis://USER:PASSWORD@HOST:6379/0; its scheme "
+            f"is not one that Kampong runs on ({scheme[:20]!r})."
+        )
+    return url
+
+
+def queue(kind: str) -> dict[str, Any]:
+    """The backend of the Tasks API for `KAMPONG_QUEUE`."""
+    if kind == "celery":
+        return {"BACKEND": "workflows.brokers.backend.CeleryBackend"}
+    return {"BACKEND": "django_tasks_db.DatabaseBackend", "ENQUEUE_ON_COMMIT": False}
 
 
 def email(environment: Mapping[str, str], base_dir: Path) -> dict[str, Any]:

@@ -106,7 +106,8 @@ STATIC_URL = f"{_prefix}/static/"
 WHITENOISE_USE_FINDERS = True  # straight out of the apps: nothing to collect before the first start
 WHITENOISE_ALLOW_ALL_ORIGINS = False
 
-TASKS = {"default": {"BACKEND": "django_tasks_db.DatabaseBackend", "ENQUEUE_ON_COMMIT": False}}
+BROKER_URL = environment.broker(os.environ)
+TASKS = {"default": environment.queue(_given.get("KAMPONG_QUEUE", "database"))}
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _production
@@ -156,6 +157,7 @@ LOGGING: dict[str, Any] = {
         # A refusal (403, 404, 409) is answered, not logged: the line would carry a traceback, and paths can hold keys.
         "django.request": {"level": "ERROR"},
         # At DEBUG the server logs the headers and the frames of sockets: tokens, cookies, keys.
+        **{name: {"level": environment.no_debug(environment.log_level(os.environ))} for name in ("amqp", "kombu")},
         "uvicorn": {"level": environment.no_debug(environment.log_level(os.environ))},
         "websockets": {"level": environment.no_debug(environment.log_level(os.environ))},
     },

@@ -26,6 +26,9 @@ PROVE = _ours.get("KAMPONG_PROVE", "") == "1"
 #: Set by the everyday run of everything: what knows nothing of the database runs on one of the two (`everyday`).
 SHARED = _ours.get("KAMPONG_TEST_SHARED", "") == "1"
 RESULT_FILE = _ours.get("KAMPONG_TEST_RESULT", "")
+#: The broker of the tests that need one, and where Redis is; both are skipped where nobody listens.
+AMQP_URL = _ours.get("KAMPONG_TEST_AMQP_URL", "amqp://guest:guest@127.0.0.1:5672//")
+REDIS_URL = _ours.get("KAMPONG_TEST_REDIS_URL", "redis://127.0.0.1:6379/9")
 IN_CI = os.environ.get("CI", "").lower() in {"1", "true", "yes"}
 
 MEMORY, ROOM = "/dev/shm", 1 << 30

@@ -33,6 +33,14 @@ def read_variables(text: str) -> dict[str, str]:
     return found
 
 
+def read_queue(text: str) -> str:
+    """`database` or `celery`."""
+    word = text.strip().lower()
+    if word not in ("database", "celery"):
+        raise ValueError(f"{text!r} is neither database nor celery")
+    return word
+
+
 def _kept(status: str) -> Setting:
     return Setting(
         name=keeps.SETTINGS[status],
@@ -78,6 +86,18 @@ declare(
         default=2,
         read=read_positive_int,
         help="Worker threads that `serve` and `worker` start.",
+    ),
+    Setting(
+        name="KAMPONG_QUEUE",
+        default="database",
+        read=read_queue,
+        help="Where messages to workers wait: `database`, or `celery` with the broker of BROKER_URL; see "
+        "`docs/deployment.md`.",
+    ),
+    Setting(
+        name="KAMPONG_QUEUE_NAME",
+        default="kampong",
+        help="The name of the queue at the broker; another one for each installation that shares a broker.",
     ),
     Setting(
         name="KAMPONG_POLL_SECONDS",

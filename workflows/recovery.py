@@ -17,7 +17,7 @@ from statestore.clock import DbNow
 from workflows.endings import end_from_outside
 from workflows.engine.events import Interrupted
 from workflows.models import Attempt, Run, Status
-from workflows.tasks import enqueue
+from workflows.tasks import advance_run, enqueue
 
 logger = logging.getLogger("kampong.recovery")
 
@@ -93,13 +93,15 @@ def take_from_lost_worker(run: Run) -> str:
 def _resend(tell: Callable[[Run, str], None]) -> int:
     """Enqueue again what has been queued and due for too long: its message may be lost. A doubled one does no harm."""
     due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
-    waiting = Run.objects.filter(due, status=Status.QUEUED, queued_at__lt=DbNow(-RESEND_AFTER_SECONDS)).order_by("id")
+    too_long = Q(queued_at__lt=DbNow(-RESEND_AFTER_SECONDS))
+    if not advance_run.get_backend().supports_defer:
+        # Queued for later, so nothing was sent yet: its message is not lost, it is due now.
+        too_long |= Q(not_before__gte=F("queued_at"))
+    waiting = Run.objects.filter(due, too_long, status=Status.QUEUED).order_by("id")
     resent = 0
     for run in waiting[:BATCH]:
         with transaction.atomic():
-            again = Run.objects.filter(
-                pk=run.pk, status=Status.QUEUED, queued_at__lt=DbNow(-RESEND_AFTER_SECONDS)
-            ).update(queued_at=DbNow())
+            again = Run.objects.filter(too_long, pk=run.pk, status=Status.QUEUED).update(queued_at=DbNow())
             if again == 1:
                 enqueue(run)
         if again == 1:

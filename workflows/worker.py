@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
 
 from django.db import DatabaseError, InterfaceError
 
 from statestore.conf import value as setting
 from workflows import beats, chores, messages, recovery
+from workflows.pooling import give_connection_back
 from workflows.supervisor import Loop
 from workflows.tasks import advance_run
 from workflows.wakeup import Bell, bell
 
 logger = logging.getLogger("kampong.worker")
+
+#: The bell rings for each message; this is for a ring that was missed.
+_BROKER_PAUSE = 1.0
 
 
 class WorkerPool:
@@ -24,6 +31,7 @@ class WorkerPool:
         self._busy: set[str] = set()
         self._own_bell = Bell()
         self._recover_at = 0.0
+        self._broker = _broker(count, self._perform)
         self._workers = [Loop(f"worker-{n}", self._work, bell) for n in range(1, count + 1)]
         self._keepers = [
             Loop("worker-keeper", self._keep, self._own_bell),
@@ -34,9 +42,13 @@ class WorkerPool:
         """Begin to take messages."""
         for loop in [*self._keepers, *self._workers]:
             loop.start()
+        if self._broker is not None:
+            self._broker.start()
 
     def stop_taking(self) -> None:
         """Take nothing new from here on; what runs goes on. Returns at once."""
+        if self._broker is not None:
+            self._broker.stop_taking()
         for loop in self._workers:
             loop.stop()
 
@@ -46,6 +58,8 @@ class WorkerPool:
         until = time.monotonic() + drain_seconds
         for loop in self._workers:
             loop.join(max(0.0, until - time.monotonic()))
+        if self._broker is not None:
+            self._broker.stop()
         for loop in self._keepers:
             loop.stop()
         for loop in self._keepers:
@@ -57,16 +71,28 @@ class WorkerPool:
         return tuple(sorted(self._busy))
 
     def _work(self) -> float:
+        if self._broker is not None:
+            return self._work_for_the_broker()
         message = messages.take()
         if message is None:
             return float(setting("KAMPONG_POLL_SECONDS"))
-        workspace, run_id = message
+        self._perform(*message)
+        return 0.0
+
+    def _work_for_the_broker(self) -> float:
+        work = self._broker.take()
+        if work is None:
+            give_connection_back()
+            return _BROKER_PAUSE
+        work()
+        return 0.0
+
+    def _perform(self, workspace: str, run_id: str) -> None:
         self._busy.add(run_id)
         try:
             advance_run.call(workspace, run_id)
         finally:
             self._busy.discard(run_id)
-        return 0.0
 
     def _keep(self) -> float:
         beats.beat()
@@ -74,3 +100,11 @@ class WorkerPool:
             self._recover_at = time.monotonic() + setting("KAMPONG_RECOVER_SECONDS")
             recovery.recover()
         return float(min(beats.BEAT_SECONDS, max(0.05, self._recover_at - time.monotonic())))
+
+
+def _broker(threads: int, perform: Callable[[str, str], None]) -> Any:
+    """Where messages come from a broker, what takes them from it; None where they lie in the database."""
+    if setting("KAMPONG_QUEUE") != "celery":
+        return None
+    # Only here: Celery is installed where it is used.
+    return import_module("workflows.brokers.taking").Broker(threads, perform, bell)

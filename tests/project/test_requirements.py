@@ -29,7 +29,7 @@ def pins(name: str) -> dict[str, str]:
 
 def test_every_direct_dependency_has_the_version_of_the_constraints() -> None:
     constraints = pins("constraints.txt")
-    for file in ("requirements.txt", "requirements-dev.txt"):
+    for file in ("requirements.txt", "requirements-scale.txt", "requirements-dev.txt"):
         for name, version in pins(file).items():
             assert constraints.get(name) == version, f"{file} and constraints.txt disagree on {name}"
 
@@ -37,7 +37,11 @@ def test_every_direct_dependency_has_the_version_of_the_constraints() -> None:
 def test_constraints_hold_nothing_that_no_dependency_asks_for() -> None:
     from importlib.metadata import PackageNotFoundError, requires
 
-    todo = [*requirements("requirements.txt"), *requirements("requirements-dev.txt")]
+    todo = [
+        one
+        for file in ("requirements.txt", "requirements-scale.txt", "requirements-dev.txt")
+        for one in requirements(file)
+    ]
     reached: set[str] = set()
     constraints = pins("constraints.txt")
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -62,5 +66,6 @@ def test_constraints_hold_nothing_that_no_dependency_asks_for() -> None:
 
 
 def test_the_development_set_builds_on_the_run_time_set() -> None:
-    assert "-r requirements.txt" in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
-    assert "-c constraints.txt" in (ROOT / "requirements.txt").read_text(encoding="utf-8").splitlines()
+    for below in ("requirements.txt", "requirements-scale.txt"):
+        assert f"-r {below}" in (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
+        assert "-c constraints.txt" in (ROOT / below).read_text(encoding="utf-8").splitlines()
