@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Generator
@@ -76,6 +77,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if not item.nodeid.startswith(tuple(WITHOUT_DATABASE)):
                 item.add_marker(pytest.mark.skip(reason=databases.POSTGRES_MISSING))
+
+
+def pytest_collection_finish() -> None:
+    """All that is loaded stays to the end: no look for garbage need go over it again."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
