@@ -208,6 +208,8 @@ def _overdue(case: Case) -> Finding | None:
         what=f"its time was over {how_long(request.expires_at)} ago, and its run still waits",
         means=f"nobody can decide it any more; `sweep`, which workers do every second, ends it; {workers()}",
         fix="ends it as its policy says, as `sweep` does",
+        # It may read the spec's file, which is not done inside a transaction.
+        apart=True,
         mend=end,
         **case.facts,
     )

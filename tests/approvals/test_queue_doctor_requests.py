@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import connection
 
 from approvals import audit
 from approvals.models import ApprovalRequest, AuditEntry, Notice, RequestStatus, Vote
@@ -17,12 +19,14 @@ from statestore.keys import RECALL
 from statestore.models import StateRecord
 from tests.approvals.policies import ANSWERS, a_pay, a_sign
 from tests.conftest import Clock, People
-from tests.damaged import change, change_request, found, mend, mended, record, request, status_of, the_one
+from tests.damaged import BY, change, change_request, found, mend, mended, record, request, status_of, the_one
 from tests.fakes_tools import FakeTools
 from tests.workbench import ASKING, PAYING, PAYING_ANSWERS, STARTER, acting, begin, to_pause, work, write_spec
 from workflows import beats
 from workflows.models import Run, RunEvent, Status
-from workflows.registry import SpecFile
+from workflows.registry import Registry, SpecFile
+from workflows.repair.examination import examine
+from workflows.repair.findings import Scope
 from workflows.runs import cancel_run, newest
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -128,6 +132,26 @@ def test_what_expired_long_ago_ends_as_its_policy_says(asking: SpecFile, clock: 
     beats.beat()
     mended("expired_not_taken", noted=0)
     assert status_of(run) == Status.EXPIRED
+
+
+def test_no_file_is_read_inside_the_transaction_that_ends_what_expired(
+    tmp_path: Path, tools: FakeTools, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy = "expires_in: 10m, on_expire: execute_tool(tell)"
+    run, _ = to_pause(a_sign(tmp_path, policy, url=tools.url))
+    clock.advance(2000)
+    beats.beat()
+    inside: list[bool] = []
+    really = Registry.present
+
+    def present(*words: Any) -> Any:
+        inside.append(connection.in_atomic_block)
+        return really(*words)
+
+    monkeypatch.setattr(Registry, "present", present)
+    examine(Scope(), BY)
+    assert set(inside) == {False}
+    assert newest(run).status == Status.QUEUED
 
 
 def test_a_record_that_was_left_is_taken_away(asking: SpecFile, people: People) -> None:

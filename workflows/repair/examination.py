@@ -97,7 +97,7 @@ def _unreadable(check: Check, error: Exception, suspect: Suspect = None) -> Find
 def _mended(check: Check, suspect: Suspect, by: By, seen: Finding) -> tuple[Finding | None, bool]:
     """What is wrong once the rows are locked, and whether it is mended: it can have changed, and a database can refuse.
 
-    It is judged again inside the transaction that mends.
+    It is judged again inside the transaction that mends, or right before a mend that has one of its own.
     """
     finding: Finding | None = seen
     try:
@@ -106,6 +106,9 @@ def _mended(check: Check, suspect: Suspect, by: By, seen: Finding) -> tuple[Find
             finding = check.judge(suspect)
             if finding is None or finding.mend is None:
                 return finding, False
+            if not finding.apart:
+                finding.mend(by)
+        if finding.apart:
             finding.mend(by)
     except Moved:
         return finding, False

@@ -46,7 +46,8 @@ Mend: TypeAlias = Callable[[By], None]
 class Finding:
     """One mismatch in words: what is wrong, since when, what it means for people.
 
-    `fix` is what `mend` does. `move` is what an operator has to do, where nothing can be mended safely.
+    `fix` is what `mend` does. `move` is what an operator has to do, where nothing can be mended safely. `apart`: the
+    mend is a door of its own, safe whoever else is at it, and is called after the transaction that judged.
     """
 
     code: str
@@ -57,6 +58,7 @@ class Finding:
     since: datetime | None = None
     fix: str = ""
     move: str = ""
+    apart: bool = False
     mend: Mend | None = field(default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
