@@ -44,3 +44,13 @@ def test_runs_are_looked_for_in_the_order_of_their_ends(keep: str, tmp_path: Pat
         assert "Sort" not in plan
     assert len(asked) >= 2
     assert any('pruned_at" IS NOT NULL' in sql for sql in asked)
+
+
+def test_a_pass_reads_the_time_once_however_many_agents_there_are(tmp_path: Path, settings: Settings) -> None:
+    for agent_id in ("a", "b", "c"):
+        finished(write_spec(tmp_path, ASKING, agent_id=agent_id, name=f"{agent_id}.yaml"), 2, days_ago=20)
+    settings.KAMPONG_KEEP_COMPLETED = settings.KAMPONG_KEEP_FAILED = settings.KAMPONG_KEEP_DECISIONS = "10d"
+    with CaptureQueriesContext(connection) as queries:
+        assert prune(limit=10) == 6
+    asked = [query["sql"] for query in queries.captured_queries if query["sql"].startswith("SELECT statement_timesta")]
+    assert len(asked) == (1 if connection.vendor == "postgresql" else 0)

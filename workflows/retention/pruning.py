@@ -38,12 +38,14 @@ def prune(limit: int = BATCH) -> int:
     kept, done = keeps.of_runs(), 0
     if not kept:
         return 0
+    moment = db_now()
+    before = _decided_before(moment)
     agents = SpecVersion.objects.order_by("workspace", "agent_id").values_list("workspace", "agent_id").distinct()
     for workspace, agent_id in agents:
         for status, keep in kept.items():
             tips = _tips().filter(workspace=workspace, agent_id=agent_id, status=status, pruned_at__isnull=True)
-            bounds = _bounds(tips, keep)
-            done += _end_each(_pages(tips, bounds.edge), bounds.has_passed, limit - done)
+            bounds = _bounds(tips, keep, moment)
+            done += _end_each(_pages(tips, bounds.edge), bounds.has_passed, before, limit - done)
             if done >= limit:
                 return done
     return done
@@ -54,12 +56,12 @@ def prune_decisions(limit: int = BATCH) -> int:
 
     `KAMPONG_KEEP_DECISIONS` counts from the end of the chain, and of the last request on it. The audit stays.
     """
-    before, done = _decided_before(), 0
+    before, done = _decided_before(db_now()), 0
     if before is None:
         return 0
     for workspace in SpecVersion.objects.order_by("workspace").values_list("workspace", flat=True).distinct():
         tips = _tips().filter(workspace=workspace, pruned_at__isnull=False)
-        done += _end_each(_pages(tips, (before, _LAST)), lambda family: family.newest.pruned, limit - done)
+        done += _end_each(_pages(tips, (before, _LAST)), lambda family: family.newest.pruned, before, limit - done)
         if done >= limit:
             break
     return done
@@ -90,8 +92,7 @@ class _Bounds:
         return (newest.ended_at, newest.pk) <= self.number
 
 
-def _bounds(tips: QuerySet[Run], keep: Keep) -> _Bounds:
-    moment = db_now()
+def _bounds(tips: QuerySet[Run], keep: Keep, moment: datetime) -> _Bounds:
     settled = moment - SETTLED
     age = min(settled, _ago(moment, keep.seconds)) if keep.seconds is not None else None
     beyond = None
@@ -105,10 +106,10 @@ def _ago(moment: datetime, seconds: int) -> datetime:
     return moment - timedelta(seconds=seconds)
 
 
-def _decided_before() -> datetime | None:
+def _decided_before(moment: datetime) -> datetime | None:
     """Decisions on what ended by then go; None while they stay for ever."""
     seconds = keeps.of_decisions().seconds
-    return None if seconds is None else _ago(db_now() - SETTLED, seconds)
+    return None if seconds is None else _ago(moment - SETTLED, seconds)
 
 
 def _tips() -> QuerySet[Run]:
@@ -133,7 +134,12 @@ def _pages(tips: QuerySet[Run], edge: Place | None) -> Callable[[int], Iterator[
     return pages
 
 
-def _end_each(pages: Callable[[int], Iterator[list[int]]], passed: Callable[[Family], bool], limit: int) -> int:
+def _end_each(
+    pages: Callable[[int], Iterator[list[int]]],
+    passed: Callable[[Family], bool],
+    before: datetime | None,
+    limit: int,
+) -> int:
     """How many chains of the pages were ended, at most `limit`.
 
     Those that must wait (for a request beside them, say) are passed over: a page that ends none is a read, and no
@@ -143,18 +149,18 @@ def _end_each(pages: Callable[[int], Iterator[list[int]]], passed: Callable[[Fam
     for roots in pages(max(1, min(limit, BATCH))):
         going = [family.root for family in families.seen(roots) if passed(family)]
         if going:
-            done += _end(going[: limit - done], passed)
+            done += _end(going[: limit - done], passed, before)
         if done >= limit:
             break
     return done
 
 
-def _end(roots: Sequence[int], passed: Callable[[Family], bool]) -> int:
+def _end(roots: Sequence[int], passed: Callable[[Family], bool], before: datetime | None) -> int:
     """One transaction: what nobody was asked about, and decisions that are over, whole; else all but the rows.
 
-    What was pruned before, by another process a moment ago perhaps, only ever goes whole.
+    What was pruned before, by another process a moment ago perhaps, only ever goes whole. Decisions on what ended by
+    `before` are over.
     """
-    before = _decided_before()
     whole: list[int] = []
     emptied: list[int] = []
     ended = 0
