@@ -62,7 +62,9 @@ def kept(
 
 
 def entry(workspace: str, row_id: int, *, using: str = DEFAULT_DB_ALIAS) -> Kept | None:
-    """The entry with this id, whatever its kind; None when it was taken away."""
+    """The entry with this id, whatever its kind; None when it was taken away, or no database has such an id."""
+    if not 0 < row_id < 2**63:
+        return None
     found = _read("workspace = %s AND id = %s", [workspace, row_id], using)
     return found[0] if found else None
 

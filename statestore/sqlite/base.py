@@ -9,7 +9,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
-from django.db.backends.sqlite3 import base
+from django.db import OperationalError
+from django.db.backends.sqlite3 import base, features
+from django.utils.functional import cached_property
 
 from statestore.conf import value
 from statestore.sqlite import pool
@@ -20,8 +22,21 @@ TIMEOUT_SECONDS = 20
 TRANSACTION_MODE = "IMMEDIATE"
 
 
+class DatabaseFeatures(features.DatabaseFeatures):
+    @cached_property
+    def supports_json_field(self) -> bool:  # type: ignore[override]
+        """Asked without a transaction: it needs the write lock, and while somebody has that Django takes it for no."""
+        with self.connection.cursor() as cursor:
+            try:
+                cursor.execute("SELECT JSON('{}')")
+            except OperationalError:
+                return False
+        return True
+
+
 class DatabaseWrapper(base.DatabaseWrapper):
     creation_class = DatabaseCreation
+    features_class = DatabaseFeatures
     # Set by the parent's get_connection_params; written down because the stubs leave them out.
     transaction_mode: str | None
     init_commands: list[str]

@@ -101,6 +101,12 @@ def test_readers_do_not_wait_for_a_writer() -> None:
         assert time.monotonic() - begun < 20
 
 
+def test_whether_json_can_be_kept_is_asked_without_the_write_lock() -> None:
+    """A server that starts while somebody copies the file would end, saying that SQLite knows no JSON."""
+    with patience(0.2), lock_held(60):
+        assert type(connection.features)(connection).supports_json_field
+
+
 def test_the_busy_timeout_is_back_after_a_turn() -> None:
     write_alone()
     enter_transaction()

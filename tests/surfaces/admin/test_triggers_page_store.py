@@ -186,7 +186,8 @@ def test_what_changed_since_the_page_was_opened_is_left_and_the_page_says_so(ope
 def test_what_has_no_reset_and_what_is_gone_is_not_found(operator: Client) -> None:
     for key in ("once:k", "hook:k"):
         assert operator.get(reset_url(put("market", key, {"run": "r"}))).status_code == 404
-    assert operator.get(reset_url(99_999)).status_code == 404
+    for no_row in (0, 99_999, 2**63, 10**30):
+        assert operator.get(reset_url(no_row)).status_code == 404
 
 
 def test_seeing_is_not_setting_back(people: People, signed_in: SignedIn) -> None:
