@@ -20,5 +20,5 @@ class WorkflowsConfig(AppConfig):
         housekeeping.register("old decisions", 60.0, pruning.prune_decisions, batch=pruning.BATCH)
         housekeeping.register("forgotten workers", 3600.0, beats.prune)
         housekeeping.register("old slots of paced calls", 3600.0, pacing.prune)
-        housekeeping.register("spec files", specwatch.EVERY_SECONDS, specwatch.watch.look)
+        housekeeping.register("spec files", specwatch.EVERY_SECONDS, specwatch.watch.look, only_tells=True)
         contributed.register(*checks.CHECKS)

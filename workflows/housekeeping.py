@@ -1,6 +1,6 @@
 """What has to be done every few seconds by some process, registered by the app that knows how.
 
-`serve` and `worker` run these supervised; `sweep` runs each once.
+`serve` and `worker` run these supervised; `sweep` runs each that does something once.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ class Chore:
 
     `calls_out`: it waits for services outside, so that it keeps no other chore waiting for it. `batch`: how many things
     a full pass does; after one there is probably more, and the next is due after a rest instead of the whole interval.
+    `only_tells`: it writes to the log of the process what it saw, and does nothing that could be counted.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Chore:
     run: Callable[[], int]
     calls_out: bool = False
     batch: int | None = None
+    only_tells: bool = False
 
     def is_full(self, done: int) -> bool:
         """Whether a pass that did so much has probably left something."""
@@ -42,10 +44,18 @@ _chores: dict[str, Chore] = {}
 
 
 def register(
-    name: str, every_seconds: float, run: Callable[[], int], *, calls_out: bool = False, batch: int | None = None
+    name: str,
+    every_seconds: float,
+    run: Callable[[], int],
+    *,
+    calls_out: bool = False,
+    batch: int | None = None,
+    only_tells: bool = False,
 ) -> None:
     """Add a chore; registering a name again replaces it."""
-    _chores[name] = Chore(name=name, every_seconds=every_seconds, run=run, calls_out=calls_out, batch=batch)
+    _chores[name] = Chore(
+        name=name, every_seconds=every_seconds, run=run, calls_out=calls_out, batch=batch, only_tells=only_tells
+    )
 
 
 def chores() -> tuple[Chore, ...]:

@@ -42,6 +42,8 @@ class Command(AnsweringCommand):
         require_migrated()
         code = DONE
         for chore in housekeeping.chores():
+            if chore.only_tells:
+                continue
             done, finished = self._finish(chore)
             self.show(f"{chore.name}: {done}")
             if not finished:
