@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.db import OperationalError
 
 from statestore.models import StateRecord
 from tests.conftest import Clock
@@ -14,6 +16,9 @@ from tests.triggers.scheduling import CLOUD, due_of, move, row, scheduled, start
 from tests.triggers.timewalk import due_times, utc
 from tests.workbench import work
 from workflows.models import Run, RunEvent, SpecVersion, Status, TriggerState
+from workflows.registry import SpecFile
+from workflows.runs import start_run
+from workflows.triggers import schedules
 from workflows.triggers.schedules import fire_due
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -143,6 +148,29 @@ def test_one_that_cannot_start_keeps_no_other_from_starting(
     assert fire_due() == 1
     assert (started("a"), started("b")) == ([], [START + HOUR])
     assert (row("a").failures, row("b").failures) == (1, 0)
+
+
+def test_one_that_the_database_refuses_keeps_no_other_from_starting_and_is_told_in_the_end(
+    folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for agent_id in ("a", "b"):
+        scheduled(folder, "0 * * * *", agent_id=agent_id)
+    move(clock, START)
+    fire_due()
+    move(clock, START + HOUR)
+
+    def refused(file: SpecFile, **more: Any) -> Any:
+        if file.agent_id == "a":
+            raise OperationalError("database is locked")
+        return start_run(file, **more)
+
+    with monkeypatch.context() as broken:
+        broken.setattr(schedules, "start_run", refused)
+        with pytest.raises(OperationalError):
+            fire_due()
+    assert (started("a"), started("b")) == ([], [START + HOUR])
+    assert (row("a").failures, row("a").due_at) == (0, START + HOUR)
+    assert fire_due() == 1
 
 
 def test_without_schedules_a_pass_asks_the_database_nothing(folder: Path, django_assert_num_queries: object) -> None:

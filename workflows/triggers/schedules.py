@@ -22,6 +22,7 @@ from workflows.models import WORKSPACE, Run, TriggerState
 from workflows.registry import SpecFile
 from workflows.runs import start_run
 from workflows.spec.trigger_model import ScheduleTrigger
+from workflows.supervisor import drop_dead_connections
 from workflows.times import rfc3339
 from workflows.triggers import locks, state
 from workflows.triggers.locks import Held, Holding
@@ -36,7 +37,8 @@ RETRY_SECONDS, MOST_RETRY_SECONDS = 5, 300
 def fire_due() -> int:
     """One pass over the served schedules: start what is due, look after the locks; how many runs were started.
 
-    A file that is broken or gone fires nothing. Its due time stays, and is made up for once.
+    A file that is broken or gone fires nothing. Its due time stays, and is made up for once. What fails for one of
+    them is raised when the others had their turn, so that the loop rests before it tries again.
     """
     files = registry.registry().files()
     served = {file.agent_id: file for file in files if isinstance(file.spec.agent.trigger, ScheduleTrigger)}
@@ -44,14 +46,28 @@ def fire_due() -> int:
         return 0
     state.sync(files)
     started = 0
+    failed: Exception | None = None
     for held in locks.look(WORKSPACE, served):
-        file = served[held.row.agent_id]
-        trigger = file.spec.agent.trigger
-        # Another process may know another text of the file: whose turn it is comes from that, then.
-        if isinstance(trigger, ScheduleTrigger) and held.row.definition == state.definition_of(trigger):
-            locks.keep(held, trigger.lock_ttl)
-            started += _is_due(held) and _fire(file, trigger, held)
+        try:
+            started += _look_after(served[held.row.agent_id], held)
+        except Exception as error:  # noqa: BLE001  (whatever it was, the others are to be fired)
+            logger.warning("schedule of %s: %s; the others have their turn", held.row.agent_id, type(error).__name__)
+            # A connection that is dead would take the turn of all of them.
+            drop_dead_connections()
+            failed = failed or error
+    if failed is not None:
+        raise failed
     return started
+
+
+def _look_after(file: SpecFile, held: Held) -> bool:
+    """See to the lock of one schedule, and start its run if that is due; whether one was started."""
+    trigger = file.spec.agent.trigger
+    # Another process may know another text of the file: whose turn it is comes from that, then.
+    if not isinstance(trigger, ScheduleTrigger) or held.row.definition != state.definition_of(trigger):
+        return False
+    locks.keep(held, trigger.lock_ttl)
+    return _is_due(held) and _fire(file, trigger, held)
 
 
 def starter(agent_id: str) -> Actor:
