@@ -173,6 +173,26 @@ def test_one_that_the_database_refuses_keeps_no_other_from_starting_and_is_told_
     assert fire_due() == 1
 
 
+def test_what_nobody_foresaw_is_told_without_what_it_broke_on(
+    folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The secret stands in the error, and neither in the row nor in the log."""
+    monkeypatch.setenv("SCHEDULE_KEY", "canary-123")
+    scheduled(folder, "0 * * * *", model=CLOUD)
+    move(clock, START)
+    fire_due()
+    move(clock, START + HOUR)
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("canary-123")
+
+    monkeypatch.setattr(schedules, "start_run", broken)
+    assert fire_due() == 0
+    assert row().error == "unexpected error: ZeroDivisionError; see the log of the scheduler."
+    assert "ZeroDivisionError" in caplog.text
+    assert "canary" not in caplog.text
+
+
 def test_without_schedules_a_pass_asks_the_database_nothing(folder: Path, django_assert_num_queries: object) -> None:
     with django_assert_num_queries(0):  # type: ignore[operator]
         assert fire_due() == 0

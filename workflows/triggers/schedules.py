@@ -8,6 +8,7 @@ time that is either still due or has its run.
 from __future__ import annotations
 
 import logging
+import traceback
 from datetime import datetime
 
 from django.db import InterfaceError, OperationalError, transaction
@@ -17,6 +18,8 @@ from statestore import faults
 from statestore.clock import DbNow
 from workflows import registry
 from workflows.actors import Actor
+from workflows.advance import referred_to
+from workflows.engine.redact import redact
 from workflows.errors import Refusal
 from workflows.models import WORKSPACE, Run, TriggerState
 from workflows.registry import SpecFile
@@ -99,9 +102,10 @@ def _fire(file: SpecFile, trigger: ScheduleTrigger, held: Held) -> bool:
     except Refusal as refusal:
         _put_off(held, due, refusal.message)
         return False
-    except Exception as error:
-        logger.exception("schedule of %s: no run could be started", file.agent_id)
-        _put_off(held, due, f"{type(error).__name__}: {error}; see the log of the scheduler")
+    except Exception as error:  # noqa: BLE001  (whatever it was, the other schedules are to be fired)
+        what = redact(traceback.format_exc(), referred_to(file.spec))
+        logger.error("schedule of %s: unexpected error\n%s", file.agent_id, what)
+        _put_off(held, due, f"unexpected error: {type(error).__name__}; see the log of the scheduler.")
         return False
     if run is None:
         return False
