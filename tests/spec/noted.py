@@ -263,6 +263,13 @@ FINDINGS = [
         ["${OPS}", "var"],
     ),
     (
+        "reference_not_read",
+        "1.1",
+        steps("{step: s, type: approval, message: 'with ${API_TOKEN}?'}"),
+        "agent.workflow.0.message",
+        ["${API_TOKEN}", "leave it out"],
+    ),
+    (
         "base_url_not_http",
         "1.1",
         "  model: {provider: ollama, name: m, base_url: 'localhost:11434'}\n",

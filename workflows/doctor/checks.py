@@ -44,6 +44,7 @@ _AREAS: Final[Mapping[str, str]] = {
     "gate_never_confident": "guardrails",
     "placeholder_is_text": "spec",
     "default_not_expanded": "vars",
+    "secret_var_written": "vars",
     "unknown_key": "spec",
     "knowledge_base_not_executed": "spec",
 }

@@ -5,7 +5,6 @@ Like a run it yields effects, is sent each one's outcome, and touches nothing it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -20,6 +19,7 @@ from workflows.engine.values import NOTHING, Json, MaybeJson
 from workflows.engine.vars import VarsError
 from workflows.engine.walk import Advance, Place, StepFailed, Walk, wrong_outcome
 from workflows.spec.model import Spec
+from workflows.spec.patterns import NAMES_VARS
 from workflows.spec.trigger_model import PollTrigger
 
 #: Items of one answer. More would hold up everything else for too long.
@@ -27,7 +27,6 @@ MOST_ITEMS: Final = 10_000
 
 #: No step can be called so: the name is reserved.
 _PLACE: Final = Place(index=0, step="trigger")
-_NAMES_VARS: Final = re.compile(r"\bvars\b")
 
 
 class PollFailed(Exception):
@@ -91,7 +90,7 @@ def _read(walk: Walk, source: str, value: MaybeJson, what: str) -> Advance[Maybe
 
 def _root(walk: Walk, source: str, value: Json) -> Json:
     """The value itself; beside the names of an object the vars, where the expression names them."""
-    if isinstance(value, dict) and _NAMES_VARS.search(source):
+    if isinstance(value, dict) and NAMES_VARS.search(source):
         return {**value, "vars": dict(walk.variables)}
     return value
 

@@ -48,6 +48,7 @@ CODES: Final[tuple[str, ...]] = (
     "gate_never_confident",
     "escaped_credential",
     "reference_not_read",
+    "secret_var_written",
     "base_url_not_http",
     "base_url_ignored",
     "default_not_expanded",

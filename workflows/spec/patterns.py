@@ -27,6 +27,8 @@ EXECUTE_TOOL = re.compile(r"execute_tool\(([A-Za-z0-9_]+)\)")
 ASK_A_PERSON = "request_human_approval"
 #: `$${NAME}` is the text `${NAME}`, and reads nothing.
 ENV_REFERENCE = re.compile(rf"\$(?P<escaped>\$?)\{{(?P<name>{ENV_NAME})\}}")
+#: The expressions of a trigger are given the vars where this finds them named.
+NAMES_VARS = re.compile(r"\bvars\b")
 _LONGEST_REGEX = 50_000
 _SECRET_NAME = re.compile("KEY|TOKEN|SECRET|PASSW|CREDENTIAL|PRIVATE", re.IGNORECASE)
 

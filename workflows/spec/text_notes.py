@@ -46,9 +46,15 @@ def unread_references(subject: Subject) -> Iterator[Finding]:
     for path, text in _texts(subject, _OF_STEPS, _MESSAGES):
         name = _unread(text)
         if name is not None:
-            way = f'a var (version "1.1") with the default ${{{name}}} can bring it'
+            way = _way(name)
             what = f"${{{name}}} stays as these characters, for nothing reads it here; {way}"
             yield finding("reference_not_read", path, what)
+
+
+def _way(name: str) -> str:
+    if patterns.variable_is_secret(name):
+        return "a secret has no place in a text that is kept and shown, so leave it out"
+    return f'a var (version "1.1") with the default ${{{name}}} can bring it'
 
 
 def templates_in_instructions(subject: Subject) -> Iterator[Finding]:

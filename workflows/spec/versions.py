@@ -13,6 +13,7 @@ from workflows.spec import (
     notes,
     policy_rules,
     rules,
+    secret_notes,
     strict,
     text_notes,
 )
@@ -61,6 +62,11 @@ _NOTES_OF_1_0: tuple[notes.Maker, ...] = (
     legacy_notes.unresolved_references,
     legacy_notes.ignored_expressions,
 )
+_NOTES_OF_1_1: tuple[notes.Maker, ...] = (
+    text_notes.placeholders,
+    text_notes.defaults,
+    secret_notes.written_secrets,
+)
 
 VERSIONS: dict[str, Version] = {
     "1.0": Version(
@@ -73,7 +79,7 @@ VERSIONS: dict[str, Version] = {
         shape=_SHAPE,
         rules=_RULES,
         expressions=ExpressionRules(),
-        notes=(*_NOTES, text_notes.placeholders, text_notes.defaults),
+        notes=(*_NOTES, *_NOTES_OF_1_1),
     ),
     "1.2": Version(
         shape=strict.DOCUMENT,
@@ -86,7 +92,7 @@ VERSIONS: dict[str, Version] = {
             policy_rules.stays_seen,
         ),
         expressions=PolicyExpressions(),
-        notes=(*_NOTES, text_notes.placeholders, text_notes.defaults),
+        notes=(*_NOTES, *_NOTES_OF_1_1),
     ),
 }
 
