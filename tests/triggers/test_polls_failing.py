@@ -107,7 +107,7 @@ def test_it_backs_off_and_works_again(
     assert told.failed_at is not None
     one_run_each("a")
     said = [(one.levelname, one.getMessage()) for one in caplog.records]
-    assert [level for level, _ in said] == ["WARNING", "WARNING", "INFO", "INFO"]
+    assert [level for level, _ in said] == ["WARNING", "WARNING", "INFO", "WARNING"]
     assert "status 500" in said[0][1]
     assert "items[1]" in said[1][1]
     assert said[3][1] == "poll of orders: works again after 10 failures"

@@ -96,7 +96,7 @@ def _poll(file: SpecFile, trigger: PollTrigger, hold: Hold) -> None:
         _failed(trigger, hold, f"unexpected error: {type(error).__name__}; see the log of the scheduler.")
         return
     if row.failures:
-        logger.info("poll of %s: works again after %d failures", row.agent_id, row.failures)
+        logger.warning("poll of %s: works again after %d failures", row.agent_id, row.failures)
 
 
 def _ask_and_hand_over(file: SpecFile, trigger: PollTrigger, hold: Hold) -> None:
