@@ -6,8 +6,11 @@ import hashlib
 import logging
 from collections.abc import Iterable
 from datetime import datetime, timedelta
+from typing import Any, Final
 
-from statestore.clock import db_now, now
+from django.db.models import F
+
+from statestore.clock import DbNow, db_now, now
 from workflows.models import WORKSPACE, TriggerState
 from workflows.registry import SpecFile
 from workflows.spec.trigger_model import PollTrigger, ScheduleTrigger
@@ -15,6 +18,25 @@ from workflows.times import rfc3339
 from workflows.triggers.timetable import next_due
 
 logger = logging.getLogger("kampong.scheduler")
+
+#: What a trigger has done before it has done anything. A poll that is under way loses its hold.
+_FRESH: Final[dict[str, Any]] = {
+    "lease_token": F("lease_token") + 1,
+    "lease_until": None,
+    "last_due_at": None,
+    "fired_at": None,
+    "last_run": None,
+    "lock_freed": False,
+    "started": 0,
+    "skipped": 0,
+    "skipped_at": None,
+    "items": None,
+    "new_items": None,
+    "failures": 0,
+    "failed_at": None,
+    "error": "",
+    "created_at": DbNow(),
+}
 
 
 def timed(file: SpecFile) -> ScheduleTrigger | PollTrigger | None:
@@ -28,7 +50,8 @@ def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
 
     A row whose file says another time is due by the new one from now on; what was missed by the old one is not made
     up for. Processes with different files take turns at that, which polls no service more often than one of them would.
-    The row of a file that is gone stays, for its lock, its cursor and its counts, and is not due.
+    The row of a file that is gone stays, for its lock, its cursor and its counts, and is not due. One whose file has a
+    trigger of the other kind begins anew: nothing that the old one did holds the new one, or is told as its own.
     """
     wanted = {file.agent_id: trigger for file in files if (trigger := timed(file)) is not None}
     if not wanted:
@@ -63,13 +86,17 @@ def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
 def _change(row: TriggerState, trigger: ScheduleTrigger | PollTrigger, moment: datetime) -> None:
     """Another time; what another process did to the row meanwhile is looked at in the next pass."""
     due_at, retry_at = first_due(trigger, moment), None
-    if isinstance(trigger, PollTrigger) and row.kind == trigger.type:
+    another = row.kind != trigger.type
+    if isinstance(trigger, PollTrigger) and not another:
         latest = moment + timedelta(seconds=trigger.every)
         due_at, retry_at = min(row.due_at, latest), min(row.retry_at, latest) if row.retry_at is not None else None
     as_read = TriggerState.objects.filter(
         pk=row.pk, definition=row.definition, due_at=row.due_at, retry_at=row.retry_at
     )
-    changed = as_read.update(kind=trigger.type, definition=definition_of(trigger), due_at=due_at, retry_at=retry_at)
+    changes = _FRESH if another else {}
+    changed = as_read.update(
+        kind=trigger.type, definition=definition_of(trigger), due_at=due_at, retry_at=retry_at, **changes
+    )
     if changed == 1:
         next_at = rfc3339(max(due_at, retry_at or due_at))
         logger.info("%s of %s: its file says another time; due at %s", trigger.type, row.agent_id, next_at)
