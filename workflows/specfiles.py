@@ -85,7 +85,7 @@ class _Listing:
 class SpecFiles:
     """Remembers what each path held, by its stat signature. The caller keeps threads apart.
 
-    A pipe is read only where `pipes` says so: whoever reads one waits for its writer, and others for him.
+    A pipe or a device is read only where `pipes` says so: whoever reads one waits for its writer, and others for him.
     """
 
     def __init__(self, *, pipes: bool = False) -> None:
@@ -112,8 +112,8 @@ class SpecFiles:
         last_id = before.file.agent_id if before is not None else None
         if not _can_be_named(path):
             reading = _unread(path, "its name is not UTF-8, and no run could name it", last_id)
-        elif not self._pipes and _is_pipe(path):
-            reading = _unread(path, "it is a pipe", last_id)
+        elif not self._pipes and (what := _waits_for_somebody(path)):
+            reading = _unread(path, what, last_id)
         else:
             reading = _read(path, last_id)
         self._readings[path] = reading
@@ -145,11 +145,15 @@ def _can_be_named(path: Path) -> bool:
     return True
 
 
-def _is_pipe(path: Path) -> bool:
+def _waits_for_somebody(path: Path) -> str:
+    """What this is where reading it may never end; empty for a file, and for what reading tells more about."""
     try:
-        return stat.S_ISFIFO(os.stat(path).st_mode)
+        mode = os.stat(path).st_mode
     except OSError:
-        return False
+        return ""
+    if stat.S_ISFIFO(mode):
+        return "it is a pipe"
+    return "it is a device" if stat.S_ISCHR(mode) else ""
 
 
 def broken(path: Path, message: str, agent_id: str | None = None) -> BrokenFile:

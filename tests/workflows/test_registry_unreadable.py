@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,9 +25,22 @@ def text(agent_id: str = "clerk") -> str:
     return ASKING.format(agent_id=agent_id)
 
 
-def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
+@pytest.fixture
+def terminal() -> Iterator[str]:
+    """One at which nobody types."""
+    ends = os.openpty()
+    yield os.ttyname(ends[1])
+    for end in ends:
+        os.close(end)
+
+
+@pytest.mark.parametrize("what", ["pipe", "device"])
+def test_what_waits_for_somebody_in_place_of_a_file_holds_nobody_up(what: str, tmp_path: Path, terminal: str) -> None:
     path = tmp_path / "clerk.yaml"
-    os.mkfifo(path)
+    if what == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(terminal)
     found = Registry()
     found.serve([path])
     seen: list[object] = []
@@ -35,7 +49,7 @@ def test_a_pipe_in_place_of_a_file_holds_nobody_up(tmp_path: Path) -> None:
     )
     looking.start()
     looking.join(10)
-    assert seen == [None, "cannot be read: it is a pipe"]
+    assert seen == [None, f"cannot be read: it is a {what}"]
 
 
 @pytest.mark.parametrize("leads_to", ["clerk.yaml", "x" * 300, "nowhere"], ids=["itself", "too long", "nowhere"])
