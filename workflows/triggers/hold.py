@@ -49,6 +49,11 @@ def free() -> Q:
     return Q(due_at__lte=DbNow()) & put_off & let_go
 
 
+def lease_seconds() -> float:
+    """How long a poll is held by whoever is not heard of any more."""
+    return float(setting("KAMPONG_TOOL_TIMEOUT") + SPARE_SECONDS)
+
+
 class Hold:
     """What the process that polls has. Every method raises LeaseLost when it no longer does."""
 
@@ -61,7 +66,7 @@ class Hold:
     @classmethod
     def claim(cls, row: TriggerState) -> Hold | None:
         """One filtered update: the poll is ours, under a fresh token, or it was not free any more."""
-        seconds = setting("KAMPONG_TOOL_TIMEOUT") + SPARE_SECONDS
+        seconds = lease_seconds()
         hold = cls(row, row.lease_token + 1, seconds)
         claimed = TriggerState.objects.filter(free(), pk=row.pk, lease_token=row.lease_token).update(
             lease_token=row.lease_token + 1, lease_until=DbNow(seconds)

@@ -15,6 +15,7 @@ from workflows.models import WORKSPACE, TriggerState
 from workflows.registry import SpecFile
 from workflows.spec.trigger_model import PollTrigger, ScheduleTrigger
 from workflows.times import rfc3339
+from workflows.triggers.setback import pulled_back
 from workflows.triggers.timetable import next_due
 
 logger = logging.getLogger("kampong.scheduler")
@@ -51,7 +52,8 @@ def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
     A row whose file says another time is due by the new one from now on; what was missed by the old one is not made
     up for. Processes with different files take turns at that, which polls no service more often than one of them would.
     The row of a file that is gone stays, for its lock, its cursor and its counts, and is not due. One whose file has a
-    trigger of the other kind begins anew: nothing that the old one did holds the new one, or is told as its own.
+    trigger of the other kind begins anew: nothing that the old one did holds the new one, or is told as its own. Nor
+    does one wait for a time that only a clock which was set back since can have named.
     """
     wanted = {file.agent_id: trigger for file in files if (trigger := timed(file)) is not None}
     if not wanted:
@@ -63,9 +65,14 @@ def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
         for agent_id, trigger in wanted.items()
         if agent_id not in present or present[agent_id].definition != definition_of(trigger)
     ]
-    if not changed:
+    same = [(row, wanted[agent_id]) for agent_id, row in present.items() if agent_id not in changed]
+    # By our own clock first, which costs nothing; what is written goes by the one of every query.
+    odd = [(row, trigger) for row, trigger in same if pulled_back(row, trigger, now())]
+    if not changed and not odd:
         return
     moment = db_now()
+    for ahead, trigger in odd:
+        _pull_back(ahead, trigger, moment)
     for agent_id in changed:
         trigger = wanted[agent_id]
         row = present.get(agent_id)
@@ -81,6 +88,21 @@ def sync(files: Iterable[SpecFile], workspace: str = WORKSPACE) -> None:
             TriggerState.objects.bulk_create([fresh], ignore_conflicts=True)
         else:
             _change(row, trigger, moment)
+
+
+def _pull_back(row: TriggerState, trigger: ScheduleTrigger | PollTrigger, moment: datetime) -> None:
+    """The clock was set back since; what another process did to the row meanwhile is looked at in the next pass."""
+    as_read = TriggerState.objects.filter(
+        pk=row.pk,
+        definition=row.definition,
+        due_at=row.due_at,
+        retry_at=row.retry_at,
+        lease_token=row.lease_token,
+        lease_until=row.lease_until,
+    )
+    changes = pulled_back(row, trigger, moment)
+    if changes and as_read.update(**changes) == 1:
+        logger.warning("%s of %s: the clock was set back; it waits no longer for that", trigger.type, row.agent_id)
 
 
 def _change(row: TriggerState, trigger: ScheduleTrigger | PollTrigger, moment: datetime) -> None:
