@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Final
 
+from workflows.spec import simple_expressions
 from workflows.spec.jsonata_parser import Node, Symbol, SyntaxFault, parse
 
 #: Read whole, `vars` gives every one. No var can be called so.
@@ -20,6 +21,9 @@ _LEFT_OUT: Final = frozenset(
 @lru_cache(maxsize=1024)
 def vars_read(source: str) -> frozenset[str]:
     """The names behind `vars` at the root, `ALL` for `vars` as a whole; none of what only chooses."""
+    paths = simple_expressions.paths_of(source)
+    if paths is not None:
+        return frozenset(ALL if len(path) == 1 else path[1] for path in paths if path[0] == _VARS)
     try:
         return frozenset(_read(parse(source)))
     except SyntaxFault:
