@@ -28,7 +28,7 @@ from workflows.admin.words import Badge, ago, clipped, data
 from workflows.api.errors import failure_of
 from workflows.models import WORKSPACE, Run, TriggerState
 from workflows.triggers.resets import try_now
-from workflows.triggers.standing import Called, Standing, standings, webhooks, without_row
+from workflows.triggers.standing import Called, Standing, rows_with_last_run, standings, webhooks, without_row
 
 LIST = "admin:workflows_triggerstate_changelist"
 VIEW = "workflows.view_run"
@@ -52,8 +52,7 @@ class TriggerStateAdmin(ReadOnlyAdmin[TriggerState]):
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         self.need_view(request)
-        found = TriggerState.objects.filter(workspace=WORKSPACE).select_related("last_run")
-        page = listed(found, request.GET, size=self.list_per_page, newest_first=False)
+        page = listed(rows_with_last_run(), request.GET, size=self.list_per_page, newest_first=False)
         is_last, is_first = not page.next, not page.first
         rows = [_row(one) for one in standings(page.rows)]
         rows += [_row(one) for one in without_row()] if is_last else []
@@ -93,8 +92,7 @@ class TriggerStateAdmin(ReadOnlyAdmin[TriggerState]):
 
     def _trigger(self, request: HttpRequest, object_id: str, *, problem: str = "", status: int = 200) -> HttpResponse:
         numeric = object_id.isascii() and object_id.isdigit() and len(object_id) < 19
-        rows = TriggerState.objects.filter(workspace=WORKSPACE, pk=object_id).select_related("last_run")
-        row = rows.first() if numeric else None
+        row = rows_with_last_run().filter(pk=object_id).first() if numeric else None
         if row is None:
             raise Http404("There is no such trigger.")
         (standing,) = standings([row])

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import OuterRef, Subquery
+from django.db.models import OuterRef, QuerySet, Subquery
 
 from statestore.clock import now
 from workflows.models import WORKSPACE, Run, SpecVersion, TriggerState
@@ -17,6 +17,9 @@ from workflows.registry import BrokenFile, SpecFile, registry
 from workflows.spec.trigger_model import ScheduleTrigger
 from workflows.triggers import locks, state, words
 from workflows.triggers.locks import Held, Holding
+
+#: What a run read, made and was decided on: up to megabytes, of which nobody tells here.
+_DATA = ("input", "trigger", "outputs", "overrides", "decision", "held_keys")
 
 NOT_YET = "No scheduler has looked at it yet. Start one: manage.py serve, or manage.py scheduler."
 
@@ -95,6 +98,12 @@ class Called:
     last_run: Run | None
 
 
+def rows_with_last_run(workspace: str = WORKSPACE) -> QuerySet[TriggerState]:
+    """The rows of schedules and polls, each with what is told of the run that it started last."""
+    deferred = [f"last_run__{name}" for name in _DATA]
+    return TriggerState.objects.filter(workspace=workspace).select_related("last_run").defer(*deferred)
+
+
 def standings(rows: Iterable[TriggerState], workspace: str = WORKSPACE) -> list[Standing]:
     """How these rows stand. The queries are as many for one row as for a hundred."""
     found = list(rows)
@@ -133,7 +142,7 @@ def webhooks(workspace: str = WORKSPACE) -> list[Called]:
     newest = Run.objects.filter(workspace=workspace, agent_id=OuterRef("agent_id")).order_by("-pk").values("pk")[:1]
     started = SpecVersion.objects.filter(workspace=workspace, agent_id__in=files).values("agent_id").distinct()
     last = dict(started.annotate(last=Subquery(newest)).values_list("agent_id", "last"))
-    runs = Run.objects.in_bulk([pk for pk in last.values() if pk is not None])
+    runs = Run.objects.defer(*_DATA).in_bulk([pk for pk in last.values() if pk is not None])
     return [
         Called(agent_id=agent_id, when=words.when(file.spec), last_run=runs.get(last.get(agent_id) or 0))
         for agent_id, file in sorted(files.items())

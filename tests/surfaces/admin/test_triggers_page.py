@@ -20,7 +20,7 @@ from tests.surfaces.admin.conftest import RUNS, run_url
 from tests.surfaces.admin.unattended import FILES, STORE, TRIGGERS, page_of
 from tests.surfaces.cli.running import command
 from tests.triggers.scheduling import scheduled
-from tests.workbench import STARTER
+from tests.workbench import STARTER, begin
 from workflows.models import Run, TriggerState
 from workflows.registry import registry
 from workflows.runs import cancel_run
@@ -166,6 +166,17 @@ def test_more_triggers_and_more_entries_ask_no_more_of_the_database(operator: Cl
     fill(30, house)
     assert asked() == few
     assert max(few.values()) < 20, few
+
+
+def test_nothing_of_what_runs_read_and_made_is_loaded(operator: Client, people: People, house: Run) -> None:
+    begin(registry().find("deliveries"))
+    with CaptureQueriesContext(connection) as queries:
+        assert operator.get(TRIGGERS).status_code == operator.get(page_of("market")).status_code == 200
+        assert command("triggers", "list", "--as", "operator", "--json").code == 0
+    loaded = [query["sql"] for query in queries.captured_queries if '"workflows_run"."uuid"' in query["sql"]]
+    assert len(loaded) >= 5
+    data = ("input", "trigger", "outputs", "overrides", "decision", "held_keys")
+    assert [(sql, name) for sql in loaded for name in data if f'"workflows_run"."{name}"' in sql] == []
 
 
 KINDS = ("incidents", "locks", "cursors", "seen", "once", "deliveries")

@@ -18,11 +18,11 @@ from workflows.management.acting import OPERATE, VIEW, add_as, allowed
 from workflows.management.answers import AnsweringCommand
 from workflows.management.base import DONE, UsageError
 from workflows.management.terminal import facts, one_line, table
-from workflows.models import WORKSPACE, TriggerState
+from workflows.models import WORKSPACE
 from workflows.times import rfc3339
 from workflows.triggers.handover import POSITION
 from workflows.triggers.resets import free_lock, reset_cursor, try_now
-from workflows.triggers.standing import Called, Standing, standings, webhooks, without_row
+from workflows.triggers.standing import Called, Standing, rows_with_last_run, standings, webhooks, without_row
 
 _ACTS = {
     "reset-cursor": "let the next poll begin from the start; needs --reason",
@@ -112,8 +112,7 @@ class Command(AnsweringCommand):
 
 
 def _standings() -> list[Standing]:
-    rows = TriggerState.objects.filter(workspace=WORKSPACE).select_related("last_run").order_by("agent_id")
-    return standings(rows) + without_row()
+    return standings(rows_with_last_run().order_by("agent_id")) + without_row()
 
 
 def _row(one: Standing) -> dict[str, Json]:
