@@ -309,6 +309,17 @@ def check_queue(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
 
 
 @register()
+def check_channel_layer(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
+    """E022: where processes wake each other through Redis, the package that speaks to it is installed."""
+    layer = getattr(settings, "CHANNEL_LAYERS", {}).get("default", {}).get("BACKEND", "")
+    if not layer.startswith("channels_redis.") or find_spec("channels_redis") is not None:
+        return []
+    message = "CHANNEL_REDIS_URL is set, and channels-redis is not installed."
+    hint = "Run `pip install -r requirements-scale.txt`, or unset CHANNEL_REDIS_URL."
+    return [Error(message, hint=hint, id="kampong.E022")]
+
+
+@register()
 def check_shared_database(app_configs: Apps, **kwargs: Any) -> list[CheckMessage]:
     """E021: production with a broker, which is for many machines, has a database that they can share."""
     if not _production() or value("KAMPONG_QUEUE") != "celery" or connections["default"].vendor != "sqlite":

@@ -55,6 +55,12 @@ USUAL = (
         "`redis://USER:PASSWORD@HOST:6379/0` (`rediss` with TLS), what is special in the password percent-encoded.",
     ),
     Usual(
+        name="CHANNEL_REDIS_URL",
+        default="(empty)",
+        help="A Redis through which processes wake each other's watchers: `redis://USER:PASSWORD@HOST:6379/0` "
+        "(`rediss` with TLS). Without it they look by themselves; see `docs/deployment.md`.",
+    ),
+    Usual(
         name="SECRET_KEY",
         default="made once, kept in .kampong/secret_key",
         help="Signs sessions and forms. Production wants one of its own, of at least 32 characters.",

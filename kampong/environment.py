@@ -109,6 +109,19 @@ def broker(environment: Mapping[str, str]) -> str:
     return url
 
 
+def channel_layer(environment: Mapping[str, str]) -> dict[str, Any]:
+    """The channel layer at `CHANNEL_REDIS_URL`; without it, one that stays inside the process."""
+    url = environment.get("CHANNEL_REDIS_URL", "").strip()
+    if not url:
+        return {"BACKEND": "channels.layers.InMemoryChannelLayer"}
+    if not url.startswith(("redis://", "rediss://")):
+        raise ImproperlyConfigured(
+            "CHANNEL_REDIS_URL must be redis://USER:PASSWORD@HOST:6379/0, or rediss:// with TLS; its scheme is neither "
+            f"({url.partition(':')[0][:20]!r})."
+        )
+    return {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [url], "prefix": "kampong"}}
+
+
 def queue(kind: str) -> dict[str, Any]:
     """The backend of the Tasks API for `KAMPONG_QUEUE`."""
     if kind == "celery":

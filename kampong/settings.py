@@ -108,7 +108,7 @@ WHITENOISE_ALLOW_ALL_ORIGINS = False
 
 BROKER_URL = environment.broker(os.environ)
 TASKS = {"default": environment.queue(_given.get("KAMPONG_QUEUE", "database"))}
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+CHANNEL_LAYERS = {"default": environment.channel_layer(os.environ)}
 
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _production
 # A proxy's word is taken only when the operator says that every request comes through it; only then can a plain
@@ -157,6 +157,8 @@ LOGGING: dict[str, Any] = {
         # A refusal (403, 404, 409) is answered, not logged: the line would carry a traceback, and paths can hold keys.
         "django.request": {"level": "ERROR"},
         # At DEBUG the server logs the headers and the frames of sockets: tokens, cookies, keys.
+        # It tells of an outage with a traceback every second; ours tells it once.
+        "channels_redis": {"level": "CRITICAL"},
         **{name: {"level": environment.no_debug(environment.log_level(os.environ))} for name in ("amqp", "kombu")},
         "uvicorn": {"level": environment.no_debug(environment.log_level(os.environ))},
         "websockets": {"level": environment.no_debug(environment.log_level(os.environ))},

@@ -20,6 +20,7 @@ from statestore.clock import DbNow, now
 from statestore.conf import value as setting
 from statestore.faults import point
 from workflows import codec, keyed
+from workflows.crossing import crossing
 from workflows.desk import CannotPause, Decided, desk
 from workflows.draining import draining
 from workflows.engine import jsontext, state, storing
@@ -390,6 +391,7 @@ class RunJournal:
         if self._events:
             rows = [event_row(self.run, self._last_event + n, event) for n, event in enumerate(self._events, start=1)]
             RunEvent.objects.bulk_create(rows)
+            transaction.on_commit(crossing.ring, robust=True)
             self._last_event += len(rows)
             self._events = []
         if self._open is not None and self._outcome is not None:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import transaction
+
 from statestore.clock import DbNow, now
 from workflows import codec
+from workflows.crossing import crossing
 from workflows.engine.effects import Decision
 from workflows.engine.events import AwaitingApproval, Event, Rejected, StepCompleted
 from workflows.engine.values import Outputs
@@ -92,6 +95,7 @@ def _tell(successor: Run, outputs: Outputs, last: Event, **columns: Any) -> None
     ]
     events.append(last)
     RunEvent.objects.bulk_create(event_row(successor, number, event) for number, event in enumerate(events, start=1))
+    transaction.on_commit(crossing.ring, robust=True)
     Run.objects.filter(pk=successor.pk).update(last_event=len(events), **columns)
 
 

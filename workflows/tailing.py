@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 from django.db import DatabaseError, InterfaceError, connections
 
+from workflows.crossing import crossing
+
 logger = logging.getLogger(__name__)
 
 AFTER_ERROR_SECONDS = 1.0
@@ -31,6 +33,7 @@ class Tailing(Generic[W]):
 
     def watch(self, watch: W) -> None:
         """Deliver what follows this watch's place, until `leave`."""
+        crossing.listen(self.nudge)
         with self._lock:
             self._watches.add(watch)
             if self._thread is None:
@@ -45,6 +48,10 @@ class Tailing(Generic[W]):
             self._watches.discard(watch)
             if not self._watches:
                 self._wake.set()
+
+    def nudge(self) -> None:
+        """Look now, and not at the end of the turn: something was written."""
+        self._wake.set()
 
     @property
     def watchers(self) -> int:

@@ -15,7 +15,10 @@ from tests.project.test_checks import ours
 
 CELERY: dict[str, Any] = {"KAMPONG_QUEUE": "celery", "BROKER_URL": "amqp://guest:guest@broker:5672/"}
 #: `manage.py` as it runs where Celery was not installed.
-WITHOUT_CELERY = "import runpy, sys; sys.modules['celery'] = None; runpy.run_path('manage.py', run_name='__main__')"
+WITHOUT_CELERY = (
+    "import runpy, sys; sys.modules['celery'] = sys.modules['channels_redis'] = None; "
+    "runpy.run_path('manage.py', run_name='__main__')"
+)
 
 everyday = pytest.mark.everyday("sqlite")
 
@@ -40,10 +43,11 @@ def manage(*words: str, code: str = "", **variables: str) -> subprocess.Complete
 
 @everyday
 def test_where_celery_is_not_installed_a_check_says_so_and_all_else_starts() -> None:
-    url = "amqp://guest:planted-canary@broker/"
-    refused = manage("check", code=WITHOUT_CELERY, KAMPONG_QUEUE="celery", BROKER_URL=url)
+    urls = {"BROKER_URL": "amqp://guest:planted-canary@broker/", "CHANNEL_REDIS_URL": "redis://:planted-canary@redis/"}
+    refused = manage("check", code=WITHOUT_CELERY, KAMPONG_QUEUE="celery", **urls)
     assert refused.returncode == 1
     assert "kampong.E020" in refused.stderr
+    assert "kampong.E022" in refused.stderr
     assert "requirements-scale.txt" in refused.stderr
     assert "Traceback" not in refused.stderr
     assert "planted" not in refused.stderr
@@ -61,6 +65,7 @@ def test_a_laptop_needs_no_celery() -> None:
         ("KAMPONG_QUEUE", "rabbit", "'rabbit' is neither database nor celery"),
         ("BROKER_URL", "sqs://somebody:hidden@queue", "BROKER_URL must be amqp://"),
         ("BROKER_URL", "hidden", "BROKER_URL must be amqp://"),
+        ("CHANNEL_REDIS_URL", "memcached://somebody:hidden@cache", "CHANNEL_REDIS_URL must be redis://"),
     ],
 )
 def test_a_value_that_cannot_work_is_refused(name: str, text: str, said: str) -> None:
