@@ -148,6 +148,17 @@ def test_what_asks_for_a_long_wait_is_left_for_later(folder: Path, orders: Order
     assert put_off() == pytest.approx(700, abs=5)
 
 
+@pytest.mark.parametrize("tool", ["", "retry: {max: 2}"])
+def test_no_server_is_asked_earlier_than_it_said(folder: Path, orders: Orders, tool: str) -> None:
+    an_agent(folder, orders.url, tool=tool)
+    orders.first = [{"status": 429, "headers": {"Retry-After": "86400"}, "json": {}}, {"json": ODD}]
+    poll_next()
+    assert put_off() == pytest.approx(86400, abs=5)
+    TriggerState.objects.update(retry_at=None)
+    poll_next()
+    assert put_off() == pytest.approx(120, abs=5), "the second failure was none of the server's"
+
+
 def test_a_turn_that_is_far_away_is_left_for_later(folder: Path, orders: Orders, clock: Clock) -> None:
     an_agent(folder, orders.url, tool="pace: {rps: 0.01}")
     an_agent(folder, orders.url, tool="pace: {rps: 0.01}", agent_id="other")

@@ -13,7 +13,7 @@ from typing import Any, Final, Never, TypeVar
 from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Greatest
 
-from statestore.clock import DbNow
+from statestore.clock import DbNow, now
 from statestore.conf import value as setting
 from statestore.faults import point
 from workflows.draining import draining
@@ -29,6 +29,7 @@ from workflows.engine.effects import (
 )
 from workflows.engine.events import EngineEvent
 from workflows.engine.polling import PollFailed
+from workflows.engine.retrying import asked_for
 from workflows.journal import HandedBack, LeaseLost
 from workflows.models import TriggerState
 from workflows.pooling import give_connection_back
@@ -106,6 +107,7 @@ class PollJournal:
         self._hold = hold
         self._waited = 0.0
         self._outcome = ""
+        self._asked: str | None = None
 
     def note(self, event: EngineEvent) -> Never:
         raise _not_here(event)
@@ -116,8 +118,13 @@ class PollJournal:
 
     def closing(self, outcome: object) -> None:
         point("poll.called")
-        self._outcome = outcome.error if isinstance(outcome, ToolFailed) else ""
+        failed = outcome if isinstance(outcome, ToolFailed) else ToolFailed(error="")
+        self._outcome, self._asked = failed.error, failed.retry_after
         self._hold.renew()
+
+    def asked_for(self) -> float:
+        """The seconds for which the last answer asked not to be called again; 0 where it asked for nothing."""
+        return asked_for(self._asked, now()) or 0.0
 
     def pause(self, pause: Pause) -> Never:
         raise _not_here(pause)

@@ -103,7 +103,14 @@ def _ask_and_hand_over(file: SpecFile, trigger: PollTrigger, hold: Hold) -> None
     check_start(file, starter(file.agent_id))
     handover = Handover(file, trigger, hold)
     world = replace(world_for(file.spec), pacer=DatabasePacer(hold.row.workspace))
-    polled = perform(in_time(poll(file.spec, trigger, handover.position)), world, PollJournal(hold))
+    journal = PollJournal(hold)
+    try:
+        polled = perform(in_time(poll(file.spec, trigger, handover.position)), world, journal)
+    except ComeBack:
+        raise
+    except PollFailed as problem:
+        # What the server asked for goes beyond the tool's own retries, and holds where it has none.
+        raise ComeBack(str(problem), journal.asked_for()) from problem
     if not isinstance(polled, Polled):
         raise TypeError("a poll waits for nobody")
     started = handover.hand_over(polled)
