@@ -151,6 +151,8 @@ def _badges(one: Standing) -> list[Badge]:
         found.append(Badge(text="run going", tone="busy"))
     if one.polling_until is not None:
         found.append(Badge(text="polling", tone="busy"))
+    if one.late:
+        found.append(Badge(text="overdue: is a scheduler running?", tone="bad"))
     if one.overdue and not found:
         found.append(Badge(text="due", tone="wait"))
     return found or [Badge(text="ready", tone="good")]

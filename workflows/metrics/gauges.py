@@ -18,6 +18,7 @@ from statestore.models import StateRecord
 from workflows import beats
 from workflows.metrics.counters import MOST_AGENTS, Gauge, Labels
 from workflows.models import Run, Status, TriggerState, WorkerBeat
+from workflows.triggers.lateness import number_overdue
 
 Reading: TypeAlias = tuple[Gauge, Labels, float]
 
@@ -37,11 +38,16 @@ TRIGGER_FAILURES = Gauge(
     "tried again for an hour.",
     ("agent", "kind"),
 )
+TRIGGERS_OVERDUE = Gauge(
+    "kampong_triggers_overdue",
+    "Schedules and polls in the files of this process that have been due for ten minutes, are held by nothing, and "
+    "that no scheduler fires.",
+)
 EXPIRED_ENTRIES = Gauge(
     "kampong_store_expired_entries", "Entries of the store that have expired and are not yet cleared away."
 )
 
-GAUGES = (RUNS, QUEUE_DEPTH, QUEUE_OLDEST, WORKERS, TRIGGER_FAILURES, EXPIRED_ENTRIES)
+GAUGES = (RUNS, QUEUE_DEPTH, QUEUE_OLDEST, WORKERS, TRIGGER_FAILURES, TRIGGERS_OVERDUE, EXPIRED_ENTRIES)
 
 
 def read(moment: datetime) -> Iterator[Reading]:
@@ -54,6 +60,7 @@ def read(moment: datetime) -> Iterator[Reading]:
     alive = WorkerBeat.objects.filter(seen_at__gt=DbNow(-beats.ALIVE_SECONDS))
     yield WORKERS, (), alive.count()
     yield from _failing()
+    yield TRIGGERS_OVERDUE, (), number_overdue()
     yield EXPIRED_ENTRIES, (), StateRecord.objects.filter(expires_at__lte=DbNow()).count()
 
 

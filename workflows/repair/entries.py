@@ -8,17 +8,13 @@ from typing import Any
 from django.db.models import Q
 
 from statestore import jsontext, keys
-from statestore.clock import DbNow
+from statestore.clock import DbNow, db_now
 from statestore.models import StateRecord
 from statestore.upkeep import purge_expired
-from workflows import registry
-from workflows.models import FINAL, Run, TriggerState
-from workflows.repair.findings import BEHIND_SECONDS, LATE_SECONDS, Check, Finding, Scope, need
+from workflows.models import FINAL, Run
+from workflows.repair.findings import LATE_SECONDS, Check, Finding, Scope, need
 from workflows.repair.words import how_long, late, workers
-from workflows.spec.trigger_model import ScheduleTrigger
-from workflows.triggers import locks
-from workflows.triggers.locks import Holding
-from workflows.triggers.state import timed
+from workflows.triggers import lateness, locks
 
 _PAGE = 500
 #: The purge runs every minute, and goes on at once where there is more.
@@ -109,30 +105,21 @@ def _judge_lock(pk: int) -> Finding | None:
 # Triggers ------------------------------------------------------------------------------------------------------
 
 
-def _overdue() -> Any:
-    rested = Q(retry_at__isnull=True) | Q(retry_at__lt=DbNow(-BEHIND_SECONDS))
-    free = Q(lease_until__isnull=True) | Q(lease_until__lt=DbNow(-BEHIND_SECONDS))
-    return TriggerState.objects.filter(rested, free, due_at__lt=DbNow(-BEHIND_SECONDS))
+def _late(scope: Scope) -> Iterator[tuple[int, lateness.Timed]]:
+    """Rows that are due for long, with the trigger that their files have; others are never due."""
+    rows = list(lateness.due_for_long().values_list("pk", "agent_id"))
+    served = lateness.served() if rows else {}
+    yield from ((pk, served[agent_id]) for pk, agent_id in rows if agent_id in served)
 
 
-def _late(scope: Scope) -> Iterator[tuple[int, bool]]:
-    """The rows of triggers that served files have, and whether each waits for the run before; others are never due."""
-    rows = list(_overdue().values_list("pk", "agent_id", "kind"))
-    served = {file.agent_id: timed(file) for file in registry.registry().files()} if rows else {}
-    for pk, agent_id, kind in rows:
-        trigger = served.get(agent_id)
-        if trigger is not None and trigger.type == kind:
-            yield pk, isinstance(trigger, ScheduleTrigger) and trigger.overlap == "queue"
-
-
-def _judge_late(suspect: tuple[int, bool]) -> Finding | None:
-    pk, queues = suspect
-    row = _overdue().filter(pk=pk).first()
+def _judge_late(suspect: tuple[int, lateness.Timed]) -> Finding | None:
+    pk, trigger = suspect
+    row = lateness.due_for_long().filter(pk=pk).first()
     if row is None:
         return None
     # A poll waits for no run, and is not among these.
-    holding = [held.holding for held in locks.look(row.workspace, [row.agent_id])]
-    if Holding.LOST in holding or (queues and Holding.GOING in holding):
+    held = next(iter(locks.look(row.workspace, [row.agent_id])), None)
+    if not lateness.is_overdue(row, trigger, held, db_now()):
         return None
     return Finding(
         code="trigger_late",

@@ -16,6 +16,7 @@ from workflows.models import WORKSPACE, Run, SpecVersion, TriggerState
 from workflows.registry import BrokenFile, SpecFile, registry
 from workflows.spec.trigger_model import ScheduleTrigger
 from workflows.triggers import locks, state, words
+from workflows.triggers.lateness import is_overdue
 from workflows.triggers.locks import Held, Holding
 
 #: What a run read, made and was decided on: up to megabytes, of which nobody tells here.
@@ -28,7 +29,8 @@ NOT_YET = "No scheduler has looked at it yet. Start one: manage.py serve, or man
 class Standing:
     """One schedule or poll. `row` is None before a scheduler looked; `when` is empty where this process has no file.
 
-    `problem` says why it starts nothing, as far as this process knows.
+    `problem` says why it starts nothing, as far as this process knows. `late`: it is overdue by the rule of the doctor,
+    so that probably no scheduler runs that has its file.
     """
 
     agent_id: str
@@ -38,6 +40,7 @@ class Standing:
     row: TriggerState | None
     held: Held | None
     problem: str
+    late: bool = False
 
     @property
     def next_at(self) -> datetime | None:
@@ -167,6 +170,7 @@ def _standing(
         row=row,
         held=held.get(row.agent_id),
         problem=_problem(row, file, refused),
+        late=is_overdue(row, state.timed(timed) if timed is not None else None, held.get(row.agent_id), now()),
     )
 
 

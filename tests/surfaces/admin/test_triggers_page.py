@@ -19,7 +19,7 @@ from tests.surfaces.admin import unattended
 from tests.surfaces.admin.conftest import RUNS, run_url
 from tests.surfaces.admin.unattended import FILES, STORE, TRIGGERS, page_of
 from tests.surfaces.cli.running import command
-from tests.triggers.scheduling import scheduled
+from tests.triggers.scheduling import move, scheduled
 from tests.workbench import STARTER, begin
 from workflows.models import Run, TriggerState
 from workflows.registry import registry
@@ -127,8 +127,13 @@ def test_what_keeps_a_trigger_from_starting_runs_is_said(operator: Client, folde
     state.sync(registry().files())
     assert "At 09:00" in text(operator, page_of("market"))
     cancel_run(Run.objects.get(), actor=STARTER)
-    clock.advance(8 * 86_400)
-    assert "nobody has started it" in text(operator, page_of("market"))
+    move(clock, TriggerState.objects.get(agent_id="market").due_at + timedelta(minutes=9))
+    assert "Its time has come and nobody has started it" in text(operator, page_of("market"))
+    assert text(operator, TRIGGERS).count("overdue: is a scheduler running?") == 1, "the poll alone"
+    clock.advance(120)
+    assert "It is overdue: its time came at" in text(operator, page_of("market"))
+    assert text(operator, TRIGGERS).count("overdue: is a scheduler running?") == 2
+    assert "overdue: is a scheduler running?" in command("triggers", "show", "market", *OPERATOR).out
 
 
 def test_a_served_trigger_that_no_scheduler_looked_at_is_listed(operator: Client, folder: Path) -> None:

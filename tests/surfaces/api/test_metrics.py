@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
+from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from django.db import connection, connections, transaction
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from prometheus_client.parser import text_string_to_metric_families
+from pytest_django.fixtures import Settings
 
 from approvals.models import ApprovalRequest, Notice, NoticeStatus
 from approvals.services import decide
@@ -20,12 +23,14 @@ from statestore.store import StateStore
 from tests.conftest import ROOT, Clock, People
 from tests.surfaces.api.conftest import Callers
 from tests.surfaces.api.test_errors import check
+from tests.triggers.scheduling import move, scheduled
 from tests.workbench import acting, begin, to_pause, work
 from workflows import beats
 from workflows.api.exposition import COUNTED, READ
 from workflows.metrics.counters import Counter, Histogram
 from workflows.models import Run, Status, TriggerState
 from workflows.registry import SpecFile
+from workflows.triggers.schedules import fire_due
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -105,6 +110,23 @@ def test_what_nobody_tries_again_is_no_alarm_for_ever(callers: Callers, clock: C
     assert gauges(callers) == {("trigger_failures", "gone", "poll"): 4}
     clock.advance(3700)
     assert gauges(callers) == {}
+
+
+def test_a_trigger_that_no_scheduler_fires_is_an_alarm(
+    callers: Callers, clock: Clock, tmp_path: Path, settings: Settings
+) -> None:
+    settings.KAMPONG_SPECS = [str(tmp_path)]
+    for agent_id in ("a", "b"):
+        scheduled(tmp_path, "0 * * * *", agent_id=agent_id)
+    fire_due()
+    move(clock, TriggerState.objects.latest("pk").due_at + timedelta(seconds=590))
+    assert gauges(callers) == {}
+    clock.advance(20)
+    assert gauges(callers) == {("triggers_overdue",): 2}
+    (tmp_path / "a.yaml").unlink()
+    assert gauges(callers) == {("triggers_overdue",): 1}, "a file that is gone is nobody's alarm"
+    assert fire_due() == 1
+    assert ("triggers_overdue",) not in gauges(callers)
 
 
 def test_a_scrape_costs_the_same_however_much_there_is_and_changes_and_locks_nothing(

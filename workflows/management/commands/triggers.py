@@ -153,6 +153,8 @@ def _called(one: Called) -> dict[str, Json]:
 def _next(one: Standing) -> str:
     if one.next_at is None:
         return "-"
+    if one.late:
+        return "overdue: is a scheduler running?"
     return "due" if one.overdue else rfc3339(one.next_at)
 
 
