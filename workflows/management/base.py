@@ -116,6 +116,8 @@ class KampongCommand(BaseCommand):
             raise Stop(refusal.message, code=code_of(refusal)) from refusal
         except (DatabaseError, InterfaceError) as error:
             raise Stop(database_message(error)) from error
+        except UnicodeEncodeError as error:
+            raise _not_text(error, options) from error
         except KeyboardInterrupt:
             raise Stop("Interrupted.", code=INTERRUPTED) from None
         if code:
@@ -178,6 +180,12 @@ def _report(command: KampongCommand, error: CommandError, message: str, options:
     if message:
         command.say(message)
     return error.returncode if isinstance(error, Stop) else REFUSED
+
+
+def _not_text(error: UnicodeEncodeError, options: dict[str, Any]) -> Exception:
+    """A wrong use where it was an argument whose bytes are no UTF-8: no database keeps that. Else a fault of ours."""
+    given = any(isinstance(one, str) and error.object[error.start : error.end] in one for one in options.values())
+    return UsageError(f"an argument is not text in UTF-8: {error.object!r}") if given else error
 
 
 def code_of(refusal: Refusal) -> int:
