@@ -89,8 +89,13 @@ class Place:
     def remove(self) -> None:
         with self.channel() as channel:
             if self.kind == "redis":
-                keys = [self.queue, f"_kombu.binding.{self.queue}"]
-                channel.client.delete(*keys)
+                # What a killed worker held would come back in an hour, and bring the queue with it.
+                for tag, held in channel.client.hgetall("unacked").items():
+                    if self.queue.encode() in held:
+                        channel.client.hdel("unacked", tag)
+                        channel.client.zrem("unacked_index", tag)
+                for key in channel.client.keys(f"*{self.queue}*"):
+                    channel.client.delete(key)
             else:
                 channel.queue_delete(self.queue)
                 channel.exchange_delete(self.queue)
