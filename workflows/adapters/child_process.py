@@ -159,7 +159,7 @@ def _index(received: bytearray) -> int:
 
 
 def _as_we_do() -> tuple[str, ...]:
-    """Whether it keeps what it compiles; nobody else imports its modules, and to compile them takes half its start."""
+    """Whether it keeps what it compiles; nobody else imports its modules, and each would compile them again."""
     return ("-B",) if sys.dont_write_bytecode else ()
 
 
