@@ -20,6 +20,7 @@ from statestore.models import StateRecord
 from statestore.store import StateStore
 from tests.conftest import People
 from tests.counts import count
+from tests.databases import PROVE
 from tests.workbench import ASKING, acting, to_pause, write_spec
 from workflows.housekeeping import Chore
 from workflows.registry import SpecFile
@@ -141,6 +142,8 @@ def test_decisions_keep_their_pace_while_a_million_expired_entries_go(
         f"the slowest {max(deciding.took) * 1000:.0f} ms"
     )
     assert len(parts) >= (EXPIRED - RENEWED) / (upkeep.BATCH + 100)
+    if not PROVE:
+        return  # So few parts, of half a millisecond, beside the other suites: what one takes says nothing.
     # A machine that does much else makes single ones long, of either kind.
     assert most(parts) <= LONGEST * median(hundreds)
     assert parts[-1] <= LONGEST * hundreds[-1]
