@@ -17,6 +17,8 @@ from django.core.management.commands import flush
 from django.db import connection, transaction
 from django.test import TransactionTestCase
 
+from workflows import heartbeat
+
 #: What migrating leaves. Hardly a test changes it; after one that does, it is put back.
 LEFT = (ContentType, Permission)
 #: After a test with more rows than this the tables are truncated: PostgreSQL would go on reading the dead ones.
@@ -65,8 +67,10 @@ def emptied_to(migrated: Migrated) -> Iterator[None]:
     whole: Any = vars(TransactionTestCase)["_fixture_teardown"]
 
     def tear_down(self: TransactionTestCase) -> None:
-        if not migrated.empty():
-            whole(self)
+        # Wait for a renewal that is under way: it would find the database closed in its middle.
+        with heartbeat.renewing:
+            if not migrated.empty():
+                whole(self)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flush, "emit_post_migrate_signal", lambda *args, **kwargs: migrated.put_back())

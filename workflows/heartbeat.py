@@ -23,6 +23,8 @@ from workflows.models import Run, Status
 logger = logging.getLogger("kampong.heartbeat")
 
 _lock = threading.Lock()
+#: Held while leases are renewed: whoever has it knows that no renewal is under way.
+renewing = threading.Lock()
 _held: dict[int, RunJournal] = {}
 _thread: threading.Thread | None = None
 _owner: tuple[int, str] | None = None
@@ -56,6 +58,11 @@ def holding(journal: RunJournal) -> Iterator[None]:
 
 def renew_now() -> int:
     """Renew all leases of this process; how many runs are still ours."""
+    with renewing:
+        return _renew()
+
+
+def _renew() -> int:
     with _lock:
         journals = list(_held.values())
     if not journals:
@@ -91,3 +98,12 @@ def _beat() -> None:
                 connection.close()
     finally:
         connection.close()
+
+
+def _after_fork() -> None:
+    """A child has no thread that would give back what the parent's had at that moment."""
+    global renewing
+    renewing = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
