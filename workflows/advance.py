@@ -9,7 +9,6 @@ from dataclasses import replace
 
 from django.conf import settings
 from django.db import DatabaseError
-from django.db.models import Q
 from django.db.models.functions import Coalesce
 
 from statestore.clock import DbNow
@@ -34,7 +33,7 @@ from workflows.pacing import DatabasePacer
 from workflows.recording import LIVE, Recording
 from workflows.spec.model import Spec
 from workflows.spec.patterns import ENV_PLACEHOLDER
-from workflows.waits import Waiter
+from workflows.waits import DUE, Waiter
 from workflows.world import World
 
 logger = logging.getLogger("kampong.driver")
@@ -46,8 +45,7 @@ def claim(workspace: str, run_uuid: str) -> Run | None:
     The fence as it was read says whose update it was: the threads of a process have one name, and each could be held
     up here until its lease is over and another thread has the run.
     """
-    due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
-    queued = Run.objects.filter(due, workspace=workspace, uuid=run_uuid, status=Status.QUEUED)
+    queued = Run.objects.filter(DUE, workspace=workspace, uuid=run_uuid, status=Status.QUEUED)
     found = queued.values_list("pk", "lease_token").first()
     if found is None:
         return None

@@ -18,6 +18,7 @@ from workflows.endings import end_from_outside
 from workflows.engine.events import Interrupted
 from workflows.models import Attempt, Run, Status
 from workflows.tasks import advance_run, enqueue
+from workflows.waits import DUE
 
 logger = logging.getLogger("kampong.recovery")
 
@@ -92,12 +93,11 @@ def take_from_lost_worker(run: Run) -> str:
 
 def _resend(tell: Callable[[Run, str], None]) -> int:
     """Enqueue again what has been queued and due for too long: its message may be lost. A doubled one does no harm."""
-    due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
     too_long = Q(queued_at__lt=DbNow(-RESEND_AFTER_SECONDS))
     if not advance_run.get_backend().supports_defer:
         # Queued for later, so nothing was sent yet: its message is not lost, it is due now.
         too_long |= Q(not_before__gte=F("queued_at"))
-    waiting = Run.objects.filter(due, too_long, status=Status.QUEUED).order_by("id")
+    waiting = Run.objects.filter(DUE, too_long, status=Status.QUEUED).order_by("id")
     resent = 0
     for run in waiting[:BATCH]:
         with transaction.atomic():

@@ -21,13 +21,14 @@ from tests.surfaces.cli.running import command
 from tests.triggers import orders as polled
 from tests.triggers import scheduling
 from tests.triggers.orders import Orders, an_agent, cursor, ids
+from tests.triggers.pressing import four_press
 from tests.triggers.scheduling import WAITS, move, scheduled, started
 from tests.triggers.test_locks import holder, lock
 from tests.triggers.timewalk import utc
 from tests.workbench import acting, work
 from workflows.actors import Actor
 from workflows.engine import jsontext
-from workflows.errors import Invalid, NotPossible, Refusal
+from workflows.errors import Invalid, NotPossible
 from workflows.models import Run, Status, TriggerState
 from workflows.triggers import locks, resets
 from workflows.triggers.polls import poll_next
@@ -266,25 +267,8 @@ def test_without_its_audit_entry_nothing_is_set_back(operator: Actor, monkeypatc
 def test_of_many_who_press_at_once_one_sets_back_and_the_others_are_told(operator: Actor) -> None:
     for _ in range(count(2, 20)):
         incident()
-        outcomes: list[str] = []
-        together = threading.Barrier(4)
-
-        def press(outcomes: list[str] = outcomes, together: threading.Barrier = together) -> None:
-            together.wait(10)
-            try:
-                resets.close_incident("clerk", "disk full", actor=operator, reason="mended")
-                outcomes.append("done")
-            except Refusal as refusal:
-                outcomes.append(refusal.code)
-            finally:
-                connection.close()
-
-        threads = [threading.Thread(target=press) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert sorted(outcomes) == ["done", "not_possible", "not_possible", "not_possible"]
+        outcomes = four_press(lambda: resets.close_incident("clerk", "disk full", actor=operator, reason="mended"))
+        assert outcomes == ["done", "not_possible", "not_possible", "not_possible"]
         told()
         AuditEntry.objects.all().delete()
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
 from django.test import Client
 
 from approvals import audit
@@ -21,12 +19,13 @@ from tests.surfaces.admin import unattended
 from tests.surfaces.admin.unattended import page_of
 from tests.surfaces.cli.running import command
 from tests.triggers.orders import Orders, an_agent, one_run_each, row
+from tests.triggers.pressing import four_press
 from tests.triggers.scheduling import CLOUD, move, scheduled, started
 from tests.triggers.timewalk import utc
 from tests.workbench import acting
 from workflows.actors import Actor
 from workflows.engine import jsontext
-from workflows.errors import Invalid, NotPossible, Refusal
+from workflows.errors import Invalid, NotPossible
 from workflows.models import TriggerState
 from workflows.times import rfc3339
 from workflows.triggers import resets
@@ -126,25 +125,8 @@ def test_without_its_audit_entry_it_stays_put_off(
 def test_of_many_who_press_at_once_one_does_it(off: TriggerState, operator: Actor) -> None:
     for _ in range(count(2, 20)):
         TriggerState.objects.update(retry_at=off.retry_at)
-        outcomes: list[str] = []
-        together = threading.Barrier(4)
-
-        def press(outcomes: list[str] = outcomes, together: threading.Barrier = together) -> None:
-            together.wait(10)
-            try:
-                resets.try_now("orders", actor=operator)
-                outcomes.append("done")
-            except Refusal as refusal:
-                outcomes.append(refusal.code)
-            finally:
-                connection.close()
-
-        threads = [threading.Thread(target=press) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(60)
-        assert sorted(outcomes) == ["done", "not_possible", "not_possible", "not_possible"]
+        outcomes = four_press(lambda: resets.try_now("orders", actor=operator))
+        assert outcomes == ["done", "not_possible", "not_possible", "not_possible"]
         assert AuditEntry.objects.count() == 1
         AuditEntry.objects.all().delete()
 

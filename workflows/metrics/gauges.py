@@ -19,6 +19,7 @@ from workflows import beats
 from workflows.metrics.counters import MOST_AGENTS, Gauge, Labels
 from workflows.models import Run, Status, TriggerState, WorkerBeat
 from workflows.triggers.lateness import number_overdue
+from workflows.waits import DUE
 
 Reading: TypeAlias = tuple[Gauge, Labels, float]
 
@@ -74,10 +75,9 @@ def _failing() -> Iterator[Reading]:
 
 def _queue(moment: datetime) -> Iterator[Reading]:
     """A run that nobody took yet is due since it was made: recovery moves `queued_at` on each time it sends again."""
-    due = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
     entered = Case(When(started_at__isnull=True, then=F("created_at")), default=F("queued_at"))
     since = Greatest(entered, Coalesce("not_before", entered), output_field=DateTimeField())
-    queue = Run.objects.filter(due, status=Status.QUEUED).aggregate(depth=Count("*"), oldest=Min(since))
+    queue = Run.objects.filter(DUE, status=Status.QUEUED).aggregate(depth=Count("*"), oldest=Min(since))
     yield QUEUE_DEPTH, (), queue["depth"]
     yield QUEUE_OLDEST, (), age(queue["oldest"], moment)
 

@@ -15,8 +15,9 @@ from statestore.clock import DbNow
 from workflows import beats
 from workflows.models import Run, Status
 from workflows.repair.findings import LATE_SECONDS, By, Check, Finding, Scope, need
-from workflows.repair.words import DUE, how_long, late, name_of, workers
+from workflows.repair.words import how_long, late, name_of, workers
 from workflows.tasks import advance_run, enqueue
+from workflows.waits import DUE
 
 #: The rows of this app hold our messages where the backend is the database.
 _QUEUE = "django_tasks_db"

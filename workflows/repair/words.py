@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from django.db.models import Q
-
-from statestore.clock import DbNow, db_now
+from statestore.clock import db_now
 from workflows import beats
 from workflows.models import Run, Status
 
 ACTIVE = (Status.QUEUED, Status.RUNNING, Status.AWAITING)
-#: A queued run whose time has come.
-DUE = Q(not_before__isnull=True) | Q(not_before__lte=DbNow())
 
 
 def name_of(run: Run) -> str:
